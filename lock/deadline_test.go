@@ -1,0 +1,211 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringfence/ringfence/lock"
+	"github.com/ringfence/ringfence/lock/driver"
+	"github.com/ringfence/ringfence/lock/locktest"
+	"github.com/ringfence/ringfence/lock/memlock"
+)
+
+var errBroken = errors.New("the store is broken")
+
+func TestL05_DeadlineIsTheSendTimePlusTTLLessAMargin(t *testing.T) {
+	for _, row := range []struct{ ttl, margin time.Duration }{
+		{20 * time.Millisecond, 5 * time.Millisecond},
+		{500 * time.Millisecond, 5 * time.Millisecond},
+		{30 * time.Second, 300 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			slow := &locktest.Scripted{Driver: memlock.New()}
+			slow.OnAcquire = func(ctx context.Context, r driver.Request, next locktest.AcquireFunc) (driver.Grant, error) {
+				g, err := next(ctx, r)
+				time.Sleep(row.ttl / 4) // the reply takes its time
+				return g, err
+			}
+			l := newLocker(t, slow, lock.WithTTL(row.ttl), lock.WithoutRenewal())
+			sent := time.Now()
+			lease := acquire(t, l, "a")
+			assert.Equal(t, sent.Add(row.ttl-row.margin), lease.Deadline())
+			require.NoError(t, lease.Err())
+
+			require.ErrorIs(t, endOf(lease), lock.ErrLost)
+			assert.Equal(t, row.ttl-row.margin, time.Since(sent))
+			_, err := l.TryAcquire(t.Context(), "a")
+			require.ErrorIs(t, err, lock.ErrHeld, "the store let the next holder in before the last one knew")
+		})
+	}
+}
+
+func TestL05_DeadlineHoldsWhileARenewalHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unblock := make(chan struct{})
+		defer close(unblock)
+		deaf := &locktest.Scripted{Driver: memlock.New()}
+		deaf.OnRenew = func(_ context.Context, rs []driver.Renewal, _ locktest.RenewFunc) []error {
+			<-unblock // and not ctx, like a client that waits for its own timeout
+			return make([]error, len(rs))
+		}
+		l := newLocker(t, deaf, lock.WithTTL(3*time.Second))
+		start := time.Now()
+		lease := acquire(t, l, "a")
+		cause := endOf(lease)
+		require.ErrorIs(t, cause, lock.ErrLost)
+		require.ErrorIs(t, cause, context.Canceled)
+		assert.Equal(t, 2970*time.Millisecond, time.Since(start))
+		assert.ErrorIs(t, lease.Err(), lock.ErrLost)
+		assert.NotErrorIs(t, lease.Err(), context.Canceled)
+	})
+}
+
+func TestC13_LeaseIsTimedFromItsOwnRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		l := newLocker(t, store, lock.WithTTL(time.Second), lock.WithoutRenewal())
+		first := acquire(t, l, "a", lock.WithTTL(1200*time.Millisecond))
+		second := acquire(t, l, "a") // waits 1.2 s
+		require.Error(t, first.Err())
+		assert.Greater(t, time.Until(second.Deadline()), 900*time.Millisecond)
+	})
+}
+
+func TestC13_GrantThatArrivesAfterItsEndIsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		var late atomic.Bool
+		late.Store(true)
+		slow := &locktest.Scripted{Driver: store}
+		slow.OnAcquire = func(ctx context.Context, r driver.Request, next locktest.AcquireFunc) (driver.Grant, error) {
+			g, err := next(ctx, r)
+			if late.Swap(false) {
+				time.Sleep(r.TTL)
+			}
+			return g, err
+		}
+		l := newLocker(t, slow, lock.WithTTL(time.Second))
+		_, err := l.TryAcquire(t.Context(), "a")
+		require.ErrorIs(t, err, lock.ErrUnavailable)
+		acquire(t, l, "a")
+	})
+}
+
+func TestL07_OneFailedRenewalEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		flaky := &locktest.Scripted{Driver: memlock.New()}
+		flaky.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			if calls.Add(1)%4 != 0 {
+				errs := make([]error, len(rs))
+				for i := range errs {
+					errs[i] = errBroken
+				}
+				return errs
+			}
+			return next(ctx, rs)
+		}
+		l := newLocker(t, flaky, lock.WithTTL(time.Second))
+		lease := acquire(t, l, "a")
+		time.Sleep(10 * time.Second)
+		require.NoError(t, lease.Err())
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
+func TestL08_LateRenewalDoesNotReviveALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &locktest.Scripted{Driver: memlock.New()}
+		slow.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			errs := next(ctx, rs)
+			time.Sleep(2 * time.Second) // prolonged in the store, told too late
+			return errs
+		}
+		l := newLocker(t, slow, lock.WithTTL(time.Second), lock.WithoutRenewal())
+		lease := acquire(t, l, "a")
+		err := lease.Renew(t.Context(), 30*time.Second)
+		require.ErrorIs(t, err, lock.ErrUnavailable, "the renewal gave up halfway")
+		require.ErrorIs(t, endOf(lease), lock.ErrLost)
+		time.Sleep(5 * time.Second)
+		require.ErrorIs(t, lease.Err(), lock.ErrLost)
+		require.ErrorIs(t, lease.Renew(t.Context(), time.Second), lock.ErrLost)
+		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrLost)
+		synctest.Wait()
+		acquire(t, l, "a") // and what it prolonged in the store was ended
+	})
+}
+
+func TestL20_AmbiguousShorteningTakesTheSmallerTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mute := &locktest.Scripted{Driver: memlock.New()}
+		mute.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			next(ctx, rs)
+			return []error{errBroken} // the answer is lost
+		}
+		l := newLocker(t, mute, lock.WithoutRenewal())
+		start := time.Now()
+		lease := acquire(t, l, "a")
+		require.ErrorIs(t, lease.Renew(t.Context(), time.Second), lock.ErrUnavailable)
+		assert.Equal(t, start.Add(990*time.Millisecond), lease.Deadline())
+		require.ErrorIs(t, lease.Renew(t.Context(), time.Minute), lock.ErrUnavailable)
+		assert.Equal(t, start.Add(990*time.Millisecond), lease.Deadline(), "an unanswered prolongation counts for nothing")
+		require.ErrorIs(t, endOf(lease), lock.ErrLost)
+		assert.Equal(t, 990*time.Millisecond, time.Since(start))
+	})
+}
+
+func TestL20_RenewalsOfALeaseAreSerial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int32
+		slow := &locktest.Scripted{Driver: memlock.New()}
+		slow.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			time.Sleep(300 * time.Millisecond)
+			return next(ctx, rs)
+		}
+		l := newLocker(t, slow, lock.WithTTL(3*time.Second), lock.WithRenewEvery(400*time.Millisecond))
+		lease := acquire(t, l, "a")
+		for range 50 {
+			require.NoError(t, lease.Renew(t.Context(), 3*time.Second))
+			time.Sleep(70 * time.Millisecond)
+		}
+		assert.EqualValues(t, 1, most.Load())
+	})
+}
+
+func TestRenew_SetsTheTTLOfLaterRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memlock.New(), lock.WithTTL(time.Second))
+		lease := acquire(t, l, "a")
+		require.NoError(t, lease.Renew(t.Context(), time.Minute))
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, lease.Err())
+		assert.Greater(t, time.Until(lease.Deadline()), 30*time.Second)
+		require.NoError(t, lease.Renew(t.Context(), 100*time.Millisecond))
+		time.Sleep(10 * time.Second)
+		require.NoError(t, lease.Err())
+		assert.Less(t, time.Until(lease.Deadline()), 100*time.Millisecond)
+	})
+}
+
+func TestRenew_EndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memlock.New())
+		lease := acquire(t, l, "a")
+		before := lease.Deadline()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, lease.Renew(ctx, time.Hour), context.Canceled)
+		assert.Equal(t, before, lease.Deadline())
+		require.NoError(t, lease.Release(ctx))
+		require.ErrorIs(t, lease.Renew(t.Context(), time.Hour), lock.ErrReleased)
+	})
+}

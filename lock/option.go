@@ -1,0 +1,158 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Option sets how a lease is acquired and kept. Given to [New], it is the default of each call.
+type Option func(*config)
+
+type config struct {
+	ttl        time.Duration
+	renewal    renewal
+	renewEvery time.Duration // if renewByTime
+	noWaiting  bool
+	minHold    time.Duration
+	label      string
+	seal       Sealer
+	retryFor   time.Duration
+	log        *slog.Logger
+}
+
+// renewal is when a lease renews itself.
+type renewal int
+
+const (
+	renewByTTL renewal = iota // every third of the TTL
+	renewByTime
+	renewNever
+)
+
+const (
+	minTTL   = 20 * time.Millisecond
+	maxLabel = 128
+)
+
+// Sealer admits a claim. Every guard with the full rule is one.
+type Sealer interface {
+	Admit(ctx context.Context, c fence.Claim) error
+}
+
+// WithTTL sets how long the lease lives after its grant and after each renewal: whole milliseconds, at
+// least 20 ms. Default 30 s.
+func WithTTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
+
+// WithRenewEvery sets the time between automatic renewals, above 0 and below the TTL less its margin.
+// Default a third of the TTL.
+func WithRenewEvery(d time.Duration) Option {
+	return func(c *config) { c.renewal, c.renewEvery = renewByTime, d }
+}
+
+// WithoutRenewal switches automatic renewal off: the lease is lost after its TTL unless
+// [Lease.Renew] is called.
+func WithoutRenewal() Option { return func(c *config) { c.renewal = renewNever } }
+
+// WithoutWaiting makes Acquire fail at once: with a [HeldError] if another holder has the resource,
+// with [ErrUnavailable] if the store can't be reached.
+func WithoutWaiting() Option { return func(c *config) { c.noWaiting = true } }
+
+// WithMinHold keeps the resource taken until d has passed since the grant, even if the lease is
+// released before: for jobs that must not run again on a server whose clock is behind. 0 to the TTL.
+// Default 0.
+func WithMinHold(d time.Duration) Option { return func(c *config) { c.minHold = d } }
+
+// WithLabel sets the text that shows people who holds the resource: at most 128 bytes of UTF-8, no
+// control characters. Default host:pid.
+func WithLabel(s string) Option { return func(c *config) { c.label = s } }
+
+// WithSeal admits the claim to s before the lease is handed out (L18). s must have the full rule. If
+// it refuses or fails, the lease is released and Acquire returns the error of s, wrapped. nil: no
+// seal, the default.
+func WithSeal(s Sealer) Option { return func(c *config) { c.seal = s } }
+
+// WithRetryFor sets how long Acquire goes on without any contact with the store before it returns
+// [ErrUnavailable]. 0: not at all. Default 5 s.
+func WithRetryFor(d time.Duration) Option { return func(c *config) { c.retryFor = d } }
+
+// WithLogger sets where lost leases and failed renewals are logged. nil: nowhere, the default.
+func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
+
+func defaults() config {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return config{
+		ttl:      30 * time.Second,
+		label:    host + ":" + strconv.Itoa(os.Getpid()),
+		retryFor: 5 * time.Second,
+	}
+}
+
+// with returns c as changed by the options, complete and valid.
+func (c config) with(opts []Option) (config, error) {
+	for _, o := range opts {
+		o(&c)
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	return c, c.validate()
+}
+
+func (c config) validate() error {
+	if err := validateTTL("WithTTL", c.ttl); err != nil {
+		return err
+	}
+	most := c.ttl - margin(c.ttl)
+	switch {
+	case c.renewal == renewByTime && (c.renewEvery <= 0 || c.renewEvery >= most):
+		return fmt.Errorf("%w: WithRenewEvery(%v): want above 0 and below %v, the TTL of %v less its margin",
+			fence.ErrInvalid, c.renewEvery, most, c.ttl)
+	case c.minHold < 0 || c.minHold > c.ttl:
+		return fmt.Errorf("%w: WithMinHold(%v): want 0 to %v, the TTL", fence.ErrInvalid, c.minHold, c.ttl)
+	case c.retryFor < 0:
+		return fmt.Errorf("%w: WithRetryFor(%v): want 0 or more", fence.ErrInvalid, c.retryFor)
+	}
+	return validateLabel(c.label)
+}
+
+func validateTTL(name string, d time.Duration) error {
+	if d < minTTL || d%time.Millisecond != 0 {
+		return fmt.Errorf("%w: %s(%v): want whole milliseconds, at least %v", fence.ErrInvalid, name, d, minTTL)
+	}
+	return nil
+}
+
+func validateLabel(s string) error {
+	if len(s) > maxLabel || !utf8.ValidString(s) {
+		return fmt.Errorf("%w: WithLabel(%.40q): want at most %d bytes of UTF-8", fence.ErrInvalid, s, maxLabel)
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return fmt.Errorf("%w: WithLabel(%q): has the control character %U, want none", fence.ErrInvalid, s, r)
+		}
+	}
+	return nil
+}
+
+// renewAfter is the time from one renewal of a lease of ttl to the next; 0: it does not renew itself.
+func (c config) renewAfter(ttl time.Duration) time.Duration {
+	switch c.renewal {
+	case renewNever:
+		return 0
+	case renewByTime:
+		return min(c.renewEvery, ttl/2)
+	default:
+		return ttl / 3
+	}
+}

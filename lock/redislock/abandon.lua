@@ -1,0 +1,10 @@
+-- Ends what the holder of an abandoned acquire has, and what it may yet get.
+-- KEYS: lease, tombstone of the holder
+-- ARGV: holder, life of the tombstone in ms
+
+local lease = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[2], '1', 'PX', ARGV[2])
+if lease and string.sub(lease, 1, 37) == ARGV[1] .. ' ' then
+  redis.call('DEL', KEYS[1])
+end
+return 1

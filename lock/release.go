@@ -1,0 +1,95 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// releaseWithin bounds Release, whatever its ctx says.
+const releaseWithin = 5 * time.Second
+
+// Release ends the lease: its context at once, then its place in the store. It ignores ctx's
+// cancellation and deadline - a deferred Release mostly gets a context that has ended - and takes 5 s
+// at most.
+//
+// It returns nil; an error that wraps [ErrLost] if the lease was over before (the next holder, if there
+// is one, is not touched); [ErrReleased] if the lease was released before; [ErrUnavailable] if the store
+// could not be reached: then the release is tried again in the background for 10 s, and at the latest
+// the TTL ends the lease. A client that repeats a release whose reply was lost may report ErrLost for
+// a lease that this very call has ended.
+func (le *Lease) Release(ctx context.Context) error {
+	l := le.locker
+	l.mu.Lock()
+	again := le.released
+	le.released = true
+	l.mu.Unlock()
+	if again {
+		return fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource)
+	}
+	l.tasks.begin()
+	defer l.tasks.end()
+	end := le.Err() // looks at the clocks first: what has expired is lost, not released
+	if end == nil {
+		var first bool
+		if end, first = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource)); first {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
+			defer cancel()
+			return le.release(ctx)
+		}
+	}
+	if errors.Is(end, ErrLost) {
+		l.abandon(le.claim.Resource, le.claim.Holder) // it may be over here, and not yet there
+	}
+	return end
+}
+
+// release ends the finished lease in the store; what fails it tries again in the background.
+func (le *Lease) release(ctx context.Context) error {
+	l := le.locker
+	send := func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, le.keep()) }
+	err, ended := within(ctx, send)
+	if ended != nil {
+		err = fmt.Errorf("no answer in time: %w", ended)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrLost):
+		return fmt.Errorf("%w: %q, the store has no such lease any more", ErrLost, le.claim.Resource)
+	default:
+		l.inBackground(le.claim.Resource, send)
+		return unavailable("release", le.claim.Resource, err)
+	}
+}
+
+// keep is what is left of the minimum hold.
+func (le *Lease) keep() time.Duration {
+	return max(0, time.Until(le.granted.Add(le.config.minHold)))
+}
+
+// giveUp ends a lease that is not handed out, in the background if ctx has ended.
+func (le *Lease) giveUp(ctx context.Context) {
+	l := le.locker
+	le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource))
+	if ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(ctx, releaseWithin)
+		defer cancel()
+		err, ended := within(ctx, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
+		if ended == nil && (err == nil || errors.Is(err, ErrLost)) {
+			return
+		}
+	}
+	l.abandon(le.claim.Resource, le.claim.Holder)
+}
+
+// abandon ends in the background what holder has of the resource, or may yet get.
+func (l *Locker) abandon(resource string, holder uuid.UUID) {
+	nobody := fence.Claim{Resource: resource, Holder: holder}
+	l.inBackground(resource, func(ctx context.Context) error { return l.driver.Release(ctx, nobody, 0) })
+}
