@@ -8,31 +8,31 @@ import (
 // The verdicts of a guard. They are definitive: the same claim can never succeed, so a retry is
 // pointless. They come inside a [RejectedError].
 var (
-	// ErrStale: the token is below the mark; a newer holder has been admitted.
+	// ErrStale says that the token is below the mark; a newer holder has been admitted.
 	ErrStale = errors.New("fence: stale")
-	// ErrDuplicate: the token equals the mark's, but another holder was admitted with it.
+	// ErrDuplicate says that the token equals the mark's, but another holder was admitted with it.
 	ErrDuplicate = errors.New("fence: duplicate")
-	// ErrReplayed: the token equals the mark's and may write only once. Some write under this token
+	// ErrReplayed says that the token equals the mark's and may write only once. Some write under this token
 	// took effect - not necessarily this one.
 	ErrReplayed = errors.New("fence: replayed")
 )
 
 // The caller's fault: nothing was checked, nothing was written.
 var (
-	// ErrNoClaim: a write that needs a claim came without one.
+	// ErrNoClaim says that a write which needs a claim came without one.
 	ErrNoClaim = errors.New("fence: no claim")
-	// ErrInvalid: an argument is out of range or malformed; the message names it and its value.
+	// ErrInvalid says that an argument is out of range or malformed; the message names it and its value.
 	ErrInvalid = errors.New("fence: invalid")
-	// ErrForged: the claim's signature is missing, wrong or expired.
+	// ErrForged says that the claim's signature is missing, wrong or expired.
 	ErrForged = errors.New("fence: forged")
-	// ErrNotFound: the row that the claim protects does not exist.
+	// ErrNotFound says that the row that the claim protects does not exist.
 	ErrNotFound = errors.New("fence: not found")
 )
 
 var (
-	// ErrUnavailable: the guard or store could not decide. Fail closed; a retry may help.
+	// ErrUnavailable says that the guard or store could not decide. Fail closed; a retry may help.
 	ErrUnavailable = errors.New("fence: unavailable")
-	// ErrOutcomeUnknown: the write was sent and its answer lost. It may have taken effect.
+	// ErrOutcomeUnknown says that the write was sent and its answer lost. It may have taken effect.
 	ErrOutcomeUnknown = errors.New("fence: outcome unknown")
 )
 

@@ -39,7 +39,7 @@ func (l *Locker) Acquire(ctx context.Context, resource string, opts ...Option) (
 	lease, err := a.wait(ctx)
 	if err != nil {
 		if a.doubt != uuid.Nil {
-			l.abandon(resource, a.doubt)
+			l.abandon(ctx, resource, a.doubt)
 		}
 		return nil, err
 	}

@@ -57,8 +57,8 @@ func (t *tasks) wait(ctx context.Context) error {
 	}
 }
 
-// inBackground calls end until it returns nil or ErrLost, for a bounded time.
-func (l *Locker) inBackground(resource string, end func(context.Context) error) {
+// inBackground calls end until it returns nil or ErrLost, for a bounded time. Of ctx it keeps the values.
+func (l *Locker) inBackground(ctx context.Context, resource string, end func(context.Context) error) {
 	select {
 	case l.cleanupSlots <- struct{}{}:
 	default:
@@ -69,8 +69,9 @@ func (l *Locker) inBackground(resource string, end func(context.Context) error) 
 	go func() {
 		defer l.tasks.end()
 		defer func() { <-l.cleanupSlots }()
-		ctx, cancel := context.WithTimeout(l.background, cleanupFor)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupFor)
 		defer cancel()
+		defer context.AfterFunc(l.background, cancel)() //nolint:contextcheck // ends with the Locker too
 		for n := 0; ; n++ {
 			err, ended := within(ctx, end)
 			if ended == nil && (err == nil || errors.Is(err, ErrLost)) {

@@ -11,15 +11,15 @@ import (
 )
 
 var (
-	// ErrHeld: another holder has the resource. It comes inside a [HeldError].
+	// ErrHeld says that another holder has the resource. It comes inside a [HeldError].
 	ErrHeld = errors.New("lock: held")
-	// ErrLost: the lease is over before it was released: it expired, or was ended by somebody.
+	// ErrLost says that the lease was over before it was released: it expired, or was ended by somebody.
 	ErrLost = driver.ErrLost
-	// ErrReleased: the lease was released before.
+	// ErrReleased says that the lease was released before.
 	ErrReleased = errors.New("lock: released")
-	// ErrClosed: the Locker was closed.
+	// ErrClosed says that the Locker was closed.
 	ErrClosed = errors.New("lock: closed")
-	// ErrUnavailable: the store could not decide, or its answer was lost. It wraps
+	// ErrUnavailable says that the store could not decide, or its answer was lost. It wraps
 	// [fence.ErrUnavailable].
 	ErrUnavailable = fmt.Errorf("lock: %w", fence.ErrUnavailable)
 )

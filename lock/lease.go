@@ -48,7 +48,7 @@ func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent ti
 		return nil, ErrClosed
 	}
 	le.renewAt = le.nextRenewal(sent)
-	l.startWatching(le)
+	l.startWatching(le) //nolint:contextcheck // the watch serves all leases, and outlives the call
 	return le, nil
 }
 
@@ -101,21 +101,21 @@ const expired = "it expired"
 
 // lose ends the lease as lost, unless it has ended before, and returns why it ended.
 func (le *Lease) lose(why string) error {
-	end, first := le.finish(fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, why))
+	first, end := le.finish(fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, why))
 	if first {
 		le.config.log.Warn("lease lost", "claim", le.claim, "why", why, "deadline", le.Deadline())
 	}
 	return end
 }
 
-// finish ends the lease with err, unless it has ended before. It returns the error that it ended with,
-// and whether that was now.
-func (le *Lease) finish(err error) (end error, first bool) {
+// finish ends the lease with err, unless it has ended before. It returns whether that was now, and the
+// error that it ended with.
+func (le *Lease) finish(err error) (first bool, end error) {
 	l := le.locker
 	l.mu.Lock()
 	if le.end != nil {
 		defer l.mu.Unlock()
-		return le.end, false
+		return false, le.end
 	}
 	le.end = err
 	l.leases.remove(le)
@@ -124,7 +124,7 @@ func (le *Lease) finish(err error) (end error, first bool) {
 	}
 	l.mu.Unlock()
 	le.cancel(&causeError{err})
-	return err, true
+	return true, err
 }
 
 // seal has the claim admitted by s, within ctx and the life of the lease. If that fails the lease is

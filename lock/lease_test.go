@@ -330,7 +330,9 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrHeld)
 		require.NoError(t, holder.Release(t.Context()))
 
-		err = l.Do(t.Context(), "a", func(context.Context, *lock.Lease) error { return l.Close(t.Context()) })
+		err = l.Do(t.Context(), "a", func(ctx context.Context, _ *lock.Lease) error {
+			return l.Close(context.WithoutCancel(ctx))
+		})
 		require.ErrorAs(t, err, &failed)
 		require.ErrorIs(t, err, lock.ErrClosed)
 	})

@@ -71,7 +71,7 @@ func (l *Locker) Close(ctx context.Context) error {
 
 	var open []*Lease
 	for _, le := range held {
-		if _, first := le.finish(fmt.Errorf("%w: %q: %w", ErrReleased, le.claim.Resource, ErrClosed)); !first {
+		if first, _ := le.finish(fmt.Errorf("%w: %q: %w", ErrReleased, le.claim.Resource, ErrClosed)); !first {
 			continue // released or lost meanwhile
 		}
 		open = append(open, le)

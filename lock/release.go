@@ -37,14 +37,14 @@ func (le *Lease) Release(ctx context.Context) error {
 	end := le.Err() // looks at the clocks first: what has expired is lost, not released
 	if end == nil {
 		var first bool
-		if end, first = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource)); first {
+		if first, end = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource)); first {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 			defer cancel()
 			return le.release(ctx)
 		}
 	}
 	if errors.Is(end, ErrLost) {
-		l.abandon(le.claim.Resource, le.claim.Holder) // it may be over here, and not yet there
+		l.abandon(ctx, le.claim.Resource, le.claim.Holder) // it may be over here, and not yet there
 	}
 	return end
 }
@@ -63,7 +63,7 @@ func (le *Lease) release(ctx context.Context) error {
 	case errors.Is(err, ErrLost):
 		return fmt.Errorf("%w: %q, the store has no such lease any more", ErrLost, le.claim.Resource)
 	default:
-		l.inBackground(le.claim.Resource, send)
+		l.inBackground(ctx, le.claim.Resource, send)
 		return unavailable("release", le.claim.Resource, err)
 	}
 }
@@ -76,7 +76,7 @@ func (le *Lease) keep() time.Duration {
 // giveUp ends a lease that is not handed out, in the background if ctx has ended.
 func (le *Lease) giveUp(ctx context.Context) {
 	l := le.locker
-	le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource))
+	_, _ = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource))
 	if ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 		defer cancel()
@@ -85,11 +85,11 @@ func (le *Lease) giveUp(ctx context.Context) {
 			return
 		}
 	}
-	l.abandon(le.claim.Resource, le.claim.Holder)
+	l.abandon(ctx, le.claim.Resource, le.claim.Holder)
 }
 
 // abandon ends in the background what holder has of the resource, or may yet get.
-func (l *Locker) abandon(resource string, holder uuid.UUID) {
+func (l *Locker) abandon(ctx context.Context, resource string, holder uuid.UUID) {
 	nobody := fence.Claim{Resource: resource, Holder: holder}
-	l.inBackground(resource, func(ctx context.Context) error { return l.driver.Release(ctx, nobody, 0) })
+	l.inBackground(ctx, resource, func(ctx context.Context) error { return l.driver.Release(ctx, nobody, 0) })
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ErrLost: the holder has no lease on the resource any more; it expired, or was ended by somebody.
+// ErrLost says that the holder has no lease on the resource any more; it expired, or was ended by
+// somebody.
 var ErrLost = errors.New("lock: lost")
 
 // Held says that another holder has the resource.

@@ -18,10 +18,12 @@ type Scripted struct {
 	OnRelease func(ctx context.Context, c fence.Claim, keep time.Duration, next ReleaseFunc) error
 }
 
-// The calls of a driver, as a script makes them.
 type (
+	// AcquireFunc is a driver's Acquire, for a script to call.
 	AcquireFunc func(context.Context, driver.Request) (driver.Grant, error)
-	RenewFunc   func(context.Context, []driver.Renewal) []error
+	// RenewFunc is a driver's Renew, for a script to call.
+	RenewFunc func(context.Context, []driver.Renewal) []error
+	// ReleaseFunc is a driver's Release, for a script to call.
 	ReleaseFunc func(context.Context, fence.Claim, time.Duration) error
 )
 
