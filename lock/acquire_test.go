@@ -152,7 +152,7 @@ func TestRetryFor_CountsFromTheLastContact(t *testing.T) {
 			return next(ctx, r)
 		}
 		holder := acquire(t, newLocker(t, store), "a")
-		l := newLocker(t, flaky, lock.WithRetryFor(2*time.Second))
+		l := newLocker(t, flaky, lock.WithRetryFor(4*time.Second))
 		got := make(chan error, 1)
 		go func() {
 			_, err := l.Acquire(t.Context(), "a")
@@ -179,6 +179,7 @@ func TestL14_BadInputSendsNothing(t *testing.T) {
 		option lock.Option
 		names  string
 	}{
+		{nil, "option is nil"},
 		{lock.WithTTL(0), "WithTTL(0s)"},
 		{lock.WithTTL(-time.Second), "WithTTL(-1s)"},
 		{lock.WithTTL(500 * time.Microsecond), "WithTTL(500µs)"},

@@ -101,6 +101,9 @@ func defaults() config {
 // with returns c as changed by the options, complete and valid.
 func (c config) with(opts []Option) (config, error) {
 	for _, o := range opts {
+		if o == nil {
+			return c, fmt.Errorf("%w: an option is nil", fence.ErrInvalid)
+		}
 		o(&c)
 	}
 	if c.log == nil {
