@@ -94,7 +94,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 			return nil, err
 		}
 		if ended := a.locker.sleep(ctx, pause); ended != nil {
-			return nil, fmt.Errorf("lock: acquire %q: %w; the last try said: %v", a.resource, ended, err)
+			return nil, fmt.Errorf("%w; the last try said: %v", a.ended(ended), err)
 		}
 	}
 }
@@ -102,20 +102,22 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 // try makes one try, for a holder of its own: after a lost answer a replay under the old holder could
 // take the resource once more, long after this acquisition's lease was released. The old holder is
 // abandoned first.
-func (a *acquisition) try(caller context.Context) (*Lease, error) {
+func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	l := a.locker
-	ctx, done := l.untilClosing(caller)
-	defer done()
-	if ctx.Err() != nil || l.closing.Err() != nil {
-		return nil, a.ended(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, a.ended(ctx.Err())
+	case l.closing.Err() != nil:
+		return nil, a.ended(ErrClosed)
 	}
 	if a.doubt != uuid.Nil {
-		err, ended := within(ctx, func(ctx context.Context) error {
-			return l.driver.Release(ctx, fence.Claim{Resource: a.resource, Holder: a.doubt}, 0)
+		nobody := fence.Claim{Resource: a.resource, Holder: a.doubt}
+		err, ended := within(ctx, l.closing.Done(), func(ctx context.Context) error {
+			return l.driver.Release(ctx, nobody, 0)
 		})
 		switch {
 		case ended != nil:
-			return nil, a.ended(ctx)
+			return nil, a.ended(ended)
 		case err != nil:
 			return nil, unavailable("acquire", a.resource, err)
 		}
@@ -128,7 +130,7 @@ func (a *acquisition) try(caller context.Context) (*Lease, error) {
 		err   error
 	}
 	sent := time.Now()
-	got, ended := within(ctx, func(ctx context.Context) answer {
+	got, ended := within(ctx, l.closing.Done(), func(ctx context.Context) answer {
 		g, err := l.driver.Acquire(ctx, request)
 		return answer{g, err}
 	})
@@ -138,7 +140,7 @@ func (a *acquisition) try(caller context.Context) (*Lease, error) {
 		return nil, &HeldError{Resource: a.resource, RetryAfter: held.RetryAfter}
 	case ended == nil && got.err == nil && got.grant.Token.Valid():
 		claim := fence.Claim{Resource: a.resource, Token: got.grant.Token, Holder: request.Holder}
-		lease, err := l.lease(caller, claim, a.config, sent, min(a.config.ttl, got.grant.TTL))
+		lease, err := l.lease(ctx, claim, a.config, sent, min(a.config.ttl, got.grant.TTL))
 		if err != nil {
 			a.doubt = request.Holder
 		}
@@ -146,8 +148,10 @@ func (a *acquisition) try(caller context.Context) (*Lease, error) {
 	}
 	a.doubt = request.Holder
 	switch {
+	case ended != nil:
+		return nil, a.ended(ended)
 	case ctx.Err() != nil:
-		return nil, a.ended(ctx)
+		return nil, a.ended(ctx.Err())
 	case got.err != nil:
 		return nil, unavailable("acquire", a.resource, got.err)
 	default:
@@ -155,22 +159,9 @@ func (a *acquisition) try(caller context.Context) (*Lease, error) {
 	}
 }
 
-// ended is the error of a try whose ctx has ended.
-func (a *acquisition) ended(ctx context.Context) error {
-	if a.locker.closing.Err() != nil {
-		return ErrClosed
-	}
-	return fmt.Errorf("lock: acquire %q: %w", a.resource, ctx.Err())
-}
-
-// untilClosing returns ctx, but that it also ends when the Locker closes.
-func (l *Locker) untilClosing(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(l.closing, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
+// ended is the error of a try that was cut short by err: the context's, or ErrClosed.
+func (a *acquisition) ended(err error) error {
+	return fmt.Errorf("lock: acquire %q: %w", a.resource, err)
 }
 
 // sleep returns nil after d, or earlier why there is no more waiting.

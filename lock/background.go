@@ -73,7 +73,7 @@ func (l *Locker) inBackground(ctx context.Context, resource string, end func(con
 		defer cancel()
 		defer context.AfterFunc(l.background, cancel)() //nolint:contextcheck // ends with the Locker too
 		for n := 0; ; n++ {
-			err, ended := within(ctx, end)
+			err, ended := within(ctx, nil, end)
 			if ended == nil && (err == nil || errors.Is(err, ErrLost)) {
 				return
 			}

@@ -6,13 +6,10 @@ import (
 	"time"
 )
 
-// within returns what f returns, or the error of ctx once ctx ends, whether f has come back or not: a
-// client may look at its own timeouts only (go-redis by default), and a caller's deadline must hold all
-// the same. A late f ends by itself; its answer is dropped.
-func within[T any](ctx context.Context, f func(context.Context) T) (T, error) {
-	if ctx.Done() == nil {
-		return f(ctx), nil
-	}
+// within returns what f returns, or the error of ctx once ctx ends, or ErrClosed once closing is closed,
+// whether f has come back or not: a client may look at its own timeouts only (go-redis by default), and
+// a caller's deadline must hold all the same. A late f ends by itself; its answer is dropped.
+func within[T any](ctx context.Context, closing <-chan struct{}, f func(context.Context) T) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err
@@ -24,6 +21,8 @@ func within[T any](ctx context.Context, f func(context.Context) T) (T, error) {
 		return a, nil
 	case <-ctx.Done():
 		return none, ctx.Err()
+	case <-closing:
+		return none, ErrClosed
 	}
 }
 

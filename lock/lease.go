@@ -45,7 +45,7 @@ func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent ti
 	defer l.mu.Unlock()
 	if l.closed {
 		le.cancel(nil)
-		return nil, ErrClosed
+		return nil, fmt.Errorf("lock: acquire %q: %w", claim.Resource, ErrClosed)
 	}
 	le.renewAt = le.nextRenewal(sent)
 	l.startWatching(le) //nolint:contextcheck // the watch serves all leases, and outlives the call

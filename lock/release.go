@@ -53,7 +53,7 @@ func (le *Lease) Release(ctx context.Context) error {
 func (le *Lease) release(ctx context.Context) error {
 	l := le.locker
 	send := func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, le.keep()) }
-	err, ended := within(ctx, send)
+	err, ended := within(ctx, nil, send)
 	if ended != nil {
 		err = fmt.Errorf("no answer in time: %w", ended)
 	}
@@ -80,7 +80,7 @@ func (le *Lease) giveUp(ctx context.Context) {
 	if ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 		defer cancel()
-		err, ended := within(ctx, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
+		err, ended := within(ctx, nil, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
 		if ended == nil && (err == nil || errors.Is(err, ErrLost)) {
 			return
 		}

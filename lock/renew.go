@@ -47,7 +47,7 @@ func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	patient, cancel := context.WithTimeout(bound, patience(le.Deadline().Sub(sent)))
 	defer cancel()
 	r := driver.Renewal{Claim: le.claim, TTL: ttl, Shorten: true}
-	errs, ended := within(patient, func(ctx context.Context) []error {
+	errs, ended := within(patient, nil, func(ctx context.Context) []error {
 		return le.locker.driver.Renew(ctx, []driver.Renewal{r})
 	})
 	err := ended
@@ -234,7 +234,7 @@ func (l *Locker) renew(b batch) {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(l.background, patience(b.least.Sub(sent)))
 	defer cancel()
-	errs, ended := within(ctx, func(ctx context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
+	errs, ended := within(ctx, nil, func(ctx context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
 	for i, le := range b.leases {
 		err := ended
 		if ended == nil {
