@@ -8,14 +8,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var (
 	ann = uuid.MustParse("aaaaaaaa-0000-4000-8000-000000000001")

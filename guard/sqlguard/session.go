@@ -1,0 +1,80 @@
+package sqlguard
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+)
+
+// TxFrom returns the transaction that [Guard.Do] gave to its function with ctx.
+func TxFrom(ctx context.Context) (*sql.Tx, bool) {
+	s := newest(ctx)
+	if s == nil {
+		return nil, false
+	}
+	return s.tx, true
+}
+
+type sessionKey struct{}
+
+// session is a transaction that a guard has begun.
+type session struct {
+	db    *sql.DB
+	tx    *sql.Tx
+	outer *session // of another database, that this one began within
+
+	mu      sync.Mutex
+	refusal error // the first one in it
+}
+
+// joined returns the session of ctx if it is one of g's database: a call that didn't take part in it
+// would wait for it.
+func (g *Guard) joined(ctx context.Context) *session {
+	s := newest(ctx)
+	for s != nil && s.db != g.db {
+		s = s.outer
+	}
+	return s
+}
+
+func newest(ctx context.Context) *session {
+	s, _ := ctx.Value(sessionKey{}).(*session)
+	return s
+}
+
+// sessionOf returns the session that tx is of, nil if g has not begun it.
+func (g *Guard) sessionOf(tx *sql.Tx) *session {
+	s, _ := g.open.Load(tx)
+	known, _ := s.(*session)
+	return known
+}
+
+// note remembers a refusal. It may be called on nil.
+func (s *session) note(err error) {
+	if s == nil || !isRefusal(err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusal == nil {
+		s.refusal = err
+	}
+}
+
+func (s *session) refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refusal
+}
+
+// undo takes the savepoint back, also when ctx has ended. What can't be taken back must not be
+// committed.
+func (s *session) undo(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	for _, statement := range []string{rollbackTo, release} {
+		if _, err := s.tx.ExecContext(ctx, statement); err != nil {
+			_ = s.tx.Rollback() // an error: it has ended already
+			return
+		}
+	}
+}
