@@ -68,7 +68,7 @@ func (g *Guard) run(ctx context.Context, o operation, fn work) error {
 	if err != nil {
 		return err
 	}
-	j := &joined{guard: g, tx: tx, refusal: new(refusal)}
+	j := &joined{guard: g, tx: tx, refusal: new(refusal), outer: newest(ctx)}
 	return j.run(ctx, fn, func() error {
 		if err := j.refusal.load(); err != nil {
 			rollback(ctx, tx)

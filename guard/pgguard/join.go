@@ -13,11 +13,16 @@ import (
 
 // TxFrom returns the transaction that [Guard.Do] gave to its function with ctx.
 func TxFrom(ctx context.Context) (pgx.Tx, bool) {
-	j, ok := ctx.Value(joinedKey{}).(*joined)
-	if !ok {
+	j := newest(ctx)
+	if j == nil {
 		return nil, false
 	}
 	return j.tx, true
+}
+
+func newest(ctx context.Context) *joined {
+	j, _ := ctx.Value(joinedKey{}).(*joined)
+	return j
 }
 
 type joinedKey struct{}
@@ -27,14 +32,15 @@ type joined struct {
 	guard   *Guard
 	tx      pgx.Tx
 	refusal *refusal // shared by a transaction and its savepoints
+	outer   *joined  // what the context carried before
 }
 
-// joined returns the transaction of ctx if it is one of g's database: a call that didn't take part in
-// it could wait for it for ever.
+// joined returns the transaction of ctx that is one of g's database, the innermost: a call that didn't
+// take part in it could wait for it for ever.
 func (g *Guard) joined(ctx context.Context) *joined {
-	j, _ := ctx.Value(joinedKey{}).(*joined)
-	if j == nil || (j.guard != g && !same(j.guard.db, g.db)) {
-		return nil
+	j := newest(ctx)
+	for j != nil && j.guard != g && !same(j.guard.db, g.db) {
+		j = j.outer
 	}
 	return j
 }
@@ -71,7 +77,7 @@ func (g *Guard) nest(ctx context.Context, o operation, outer *joined, fn work) e
 		rollback(ctx, savepoint)
 		return err
 	}
-	j := &joined{guard: g, tx: savepoint, refusal: outer.refusal}
+	j := &joined{guard: g, tx: savepoint, refusal: outer.refusal, outer: newest(ctx)}
 	return j.run(ctx, fn, func() error {
 		if err := savepoint.Commit(ctx); err != nil {
 			return o.uncommitted(ctx, err)
