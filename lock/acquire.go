@@ -15,14 +15,19 @@ import (
 const (
 	firstPoll, mostPoll   = 25 * time.Millisecond, 250 * time.Millisecond
 	firstRetry, mostRetry = 20 * time.Millisecond, time.Second
+
+	// leastPatience is how long a try may take at least, however little time for retries is left.
+	leastPatience = time.Second
+	// slowAnswer is when a client may have repeated a request: a copy of it may still be on its way.
+	slowAnswer = 250 * time.Millisecond
 )
 
 // Acquire takes a lease on the resource. If another holder has it, Acquire tries again until ctx ends;
-// if the store can't be reached, until [WithRetryFor] has passed without contact.
+// if the store can't be reached, or does not answer, until [WithRetryFor] has passed without contact.
 //
 // Errors: ctx's when it ends; [ErrUnavailable]; [ErrClosed]; [fence.ErrInvalid] for a bad resource or
 // option; the seal's; with [WithoutWaiting] a [HeldError]. After any of them nothing is held: what an
-// unanswered request may have won is ended in the background.
+// unanswered request may have won is ended in the background, for 10 s; after that its TTL ends it.
 //
 // The lease's context keeps ctx's values, not its end: a deadline set for waiting doesn't end the lease.
 func (l *Locker) Acquire(ctx context.Context, resource string, opts ...Option) (*Lease, error) {
@@ -49,7 +54,8 @@ func (l *Locker) Acquire(ctx context.Context, resource string, opts ...Option) (
 	return lease, nil
 }
 
-// TryAcquire is [Locker.Acquire] with [WithoutWaiting].
+// TryAcquire is [Locker.Acquire] with [WithoutWaiting]. It fails as soon as the store answers or can't be
+// reached; a store that is silent it gives the time of [WithRetryFor], at least 1 s.
 func (l *Locker) TryAcquire(ctx context.Context, resource string, opts ...Option) (*Lease, error) {
 	return l.Acquire(ctx, resource, append(opts[:len(opts):len(opts)], WithoutWaiting())...)
 }
@@ -70,7 +76,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 		pause           time.Duration
 	)
 	for {
-		lease, err := a.try(ctx)
+		lease, err := a.try(ctx, max(a.config.retryFor-time.Since(contact), leastPatience))
 		var held *HeldError
 		switch {
 		case err == nil:
@@ -101,9 +107,10 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 
 // try makes one try, for a holder of its own: after a lost answer a replay under the old holder could
 // take the resource once more, long after this acquisition's lease was released. The old holder is
-// abandoned first.
-func (a *acquisition) try(ctx context.Context) (*Lease, error) {
+// abandoned first. Each request may take as long as patience.
+func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, error) {
 	l := a.locker
+	limits := limits{closing: l.closing.Done(), most: patience}
 	switch {
 	case ctx.Err() != nil:
 		return nil, a.ended(ctx.Err())
@@ -112,12 +119,14 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	}
 	if a.doubt != uuid.Nil {
 		nobody := fence.Claim{Resource: a.resource, Holder: a.doubt}
-		err, ended := within(ctx, l.closing.Done(), func(ctx context.Context) error {
+		err, ended := within(ctx, limits, func(ctx context.Context) error {
 			return l.driver.Release(ctx, nobody, 0)
 		})
 		switch {
 		case ended != nil:
 			return nil, a.ended(ended)
+		case err != nil && ctx.Err() != nil:
+			return nil, a.ended(ctx.Err())
 		case err != nil:
 			return nil, unavailable("acquire", a.resource, err)
 		}
@@ -130,13 +139,16 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 		err   error
 	}
 	sent := time.Now()
-	got, ended := within(ctx, l.closing.Done(), func(ctx context.Context) answer {
+	got, ended := within(ctx, limits, func(ctx context.Context) answer {
 		g, err := l.driver.Acquire(ctx, request)
 		return answer{g, err}
 	})
 	var held *driver.Held
 	switch {
 	case ended == nil && errors.As(got.err, &held):
+		if time.Since(sent) > slowAnswer {
+			a.doubt = request.Holder
+		}
 		return nil, &HeldError{Resource: a.resource, RetryAfter: held.RetryAfter}
 	case ended == nil && got.err == nil && got.grant.Token.Valid():
 		claim := fence.Claim{Resource: a.resource, Token: got.grant.Token, Holder: request.Holder}
@@ -159,8 +171,11 @@ func (a *acquisition) try(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// ended is the error of a try that was cut short by err: the context's, or ErrClosed.
+// ended is the error of a try that was cut short by err: the context's, or what within says.
 func (a *acquisition) ended(err error) error {
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrClosed) {
+		return unavailable("acquire", a.resource, err)
+	}
 	return fmt.Errorf("lock: acquire %q: %w", a.resource, err)
 }
 

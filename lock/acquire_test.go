@@ -2,7 +2,11 @@ package lock_test
 
 import (
 	"context"
+	"math"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,6 +72,109 @@ func TestL04_UnansweredTryIsEndedBeforeTheNext(t *testing.T) {
 		assert.EqualValues(t, 4, tries.Load(), "an orphan was in the way")
 		assert.Less(t, time.Since(start), time.Second)
 		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
+// TestL04_ManyAbandonedAcquires has more than can be cleaned up at once.
+func TestL04_ManyAbandonedAcquires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		slow := &locktest.Scripted{Driver: store}
+		slow.OnAcquire = func(ctx context.Context, r driver.Request, next locktest.AcquireFunc) (driver.Grant, error) {
+			g, err := next(ctx, r)
+			time.Sleep(time.Second)
+			return g, err
+		}
+		l := newLocker(t, slow)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				_, err := l.Acquire(ctx, strconv.Itoa(i))
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Second)
+		direct := newLocker(t, store)
+		for i := range 1000 {
+			acquire(t, direct, strconv.Itoa(i), lock.WithoutWaiting())
+		}
+	})
+}
+
+// TestL04_CopyOfASlowAcquire has a client repeat a request whose answer was late: its first copy arrives
+// when the lease has been released.
+func TestL04_CopyOfASlowAcquire(t *testing.T) {
+	for _, first := range []string{"granted", "held"} {
+		t.Run(first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memlock.New()
+				var copied atomic.Bool
+				repeating := &locktest.Scripted{Driver: store}
+				repeating.OnAcquire = func(ctx context.Context, r driver.Request, next locktest.AcquireFunc) (driver.Grant, error) {
+					if !copied.Swap(true) {
+						time.AfterFunc(10*time.Second, func() { //nolint:contextcheck // it arrives after its sender has gone
+							_, err := next(context.Background(), r)
+							assert.Error(t, err, "a late copy took the resource")
+						})
+						time.Sleep(3 * time.Second) // the client's timeout
+					}
+					return next(ctx, r)
+				}
+				direct := newLocker(t, store)
+				l := newLocker(t, repeating)
+				if first == "held" {
+					holder := acquire(t, direct, "a")
+					_, err := l.TryAcquire(t.Context(), "a")
+					require.ErrorIs(t, err, lock.ErrHeld)
+					require.NoError(t, holder.Release(t.Context()))
+				} else {
+					require.NoError(t, acquire(t, l, "a").Release(t.Context()))
+				}
+				time.Sleep(8 * time.Second)
+				acquire(t, direct, "a", lock.WithoutWaiting())
+			})
+		})
+	}
+}
+
+func TestRetryFor_BoundsASilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unblock := make(chan struct{})
+		defer close(unblock)
+		deaf := &locktest.Scripted{Driver: memlock.New()}
+		deaf.OnAcquire = func(context.Context, driver.Request, locktest.AcquireFunc) (driver.Grant, error) {
+			<-unblock
+			return driver.Grant{}, errBroken
+		}
+		l := newLocker(t, deaf)
+		for want, option := range map[time.Duration]lock.Option{5 * time.Second: lock.WithRetryFor(5 * time.Second), time.Second: lock.WithRetryFor(0)} {
+			for _, acquire := range []func(context.Context, string, ...lock.Option) (*lock.Lease, error){l.Acquire, l.TryAcquire} {
+				start := time.Now()
+				_, err := acquire(context.Background(), "a", option)
+				require.ErrorIs(t, err, lock.ErrUnavailable)
+				assert.Equal(t, want, time.Since(start))
+			}
+		}
+	})
+}
+
+func TestDriverThatPanicsOrEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := &locktest.Scripted{Driver: memlock.New()}
+		bad.OnAcquire = func(_ context.Context, r driver.Request, _ locktest.AcquireFunc) (driver.Grant, error) {
+			if r.Resource == "panic" {
+				panic("the driver's")
+			}
+			runtime.Goexit()
+			return driver.Grant{}, nil
+		}
+		l := newLocker(t, bad)
+		assert.PanicsWithValue(t, "the driver's", func() { _, _ = l.TryAcquire(t.Context(), "panic") })
+		_, err := l.TryAcquire(t.Context(), "exit")
+		require.ErrorIs(t, err, lock.ErrUnavailable)
 	})
 }
 
@@ -184,9 +291,11 @@ func TestL14_BadInputSendsNothing(t *testing.T) {
 		{lock.WithTTL(-time.Second), "WithTTL(-1s)"},
 		{lock.WithTTL(500 * time.Microsecond), "WithTTL(500µs)"},
 		{lock.WithTTL(19 * time.Millisecond), "WithTTL(19ms)"},
+		{lock.WithTTL(time.Duration(math.MaxInt64).Truncate(time.Millisecond)), "WithTTL(2562047h47m16.854s)"},
 		{lock.WithTTL(time.Second + time.Microsecond), "WithTTL(1.000001s)"},
 		{lock.WithRenewEvery(0), "WithRenewEvery(0s)"},
 		{lock.WithRenewEvery(-time.Second), "WithRenewEvery(-1s)"},
+		{lock.WithRenewEvery(time.Millisecond), "WithRenewEvery(1ms)"},
 		{lock.WithRenewEvery(30 * time.Second), "WithRenewEvery(30s)"},
 		{lock.WithRenewEvery(29700 * time.Millisecond), "WithRenewEvery(29.7s)"},
 		{lock.WithMinHold(-1), "WithMinHold(-1ns)"},
@@ -220,7 +329,7 @@ func TestL14_RenewWithABadTTLChangesNothing(t *testing.T) {
 		l := newLocker(t, memlock.New(), lock.WithoutRenewal())
 		lease := acquire(t, l, "a")
 		before := lease.Deadline()
-		for _, ttl := range []time.Duration{0, -time.Second, 19 * time.Millisecond, 20500 * time.Microsecond} {
+		for _, ttl := range []time.Duration{0, -time.Second, 19 * time.Millisecond, 20500 * time.Microsecond, math.MaxInt64 / 1e6 * 1e6} {
 			err := lease.Renew(t.Context(), ttl)
 			require.ErrorIs(t, err, fence.ErrInvalid)
 			assert.ErrorContains(t, err, ttl.String())

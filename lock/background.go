@@ -8,10 +8,12 @@ import (
 )
 
 const (
-	// cleanupFor bounds the background attempts to end what nobody holds any more.
-	cleanupFor = 10 * time.Second
-	// maxCleanups bounds how many of them go on at once; what is more is left to its TTL.
-	maxCleanups = 256
+	// cleanupFor bounds the background attempts to end what nobody holds any more, cleanupTry one of them.
+	cleanupFor, cleanupTry = 10 * time.Second, 2 * time.Second
+	// cleanupsAtOnce is how many calls they have under way.
+	cleanupsAtOnce = 64
+	// mostCleanups is how many may wait; what is more is left to its TTL.
+	mostCleanups = 10_000
 )
 
 // tasks counts what a Close waits for. Unlike a sync.WaitGroup it may grow while it is waited for.
@@ -59,22 +61,21 @@ func (t *tasks) wait(ctx context.Context) error {
 
 // inBackground calls end until it returns nil or ErrLost, for a bounded time. Of ctx it keeps the values.
 func (l *Locker) inBackground(ctx context.Context, resource string, end func(context.Context) error) {
-	select {
-	case l.cleanupSlots <- struct{}{}:
-	default:
-		l.defaults.log.Warn("too many clean-ups at once: a lease is left to its TTL", "resource", resource)
+	if l.cleanups.Add(1) > mostCleanups {
+		l.cleanups.Add(-1)
+		l.warn(l.defaults.log, "too many clean-ups wait: a lease is left to its TTL", "resource", resource)
 		return
 	}
 	l.tasks.begin()
 	go func() {
 		defer l.tasks.end()
-		defer func() { <-l.cleanupSlots }()
+		defer l.cleanups.Add(-1)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupFor)
 		defer cancel()
 		defer context.AfterFunc(l.background, cancel)() //nolint:contextcheck // ends with the Locker too
 		for n := 0; ; n++ {
-			err, ended := within(ctx, nil, end)
-			if ended == nil && (err == nil || errors.Is(err, ErrLost)) {
+			err := l.cleanUp(ctx, end)
+			if err == nil || errors.Is(err, ErrLost) {
 				return
 			}
 			pause := time.NewTimer(backoff(n, firstRetry, mostRetry))
@@ -82,9 +83,24 @@ func (l *Locker) inBackground(ctx context.Context, resource string, end func(con
 			case <-pause.C:
 			case <-ctx.Done():
 				pause.Stop()
-				l.defaults.log.Warn("clean-up failed: a lease is left to its TTL", "resource", resource, "error", err)
+				l.warn(l.defaults.log, "clean-up failed: a lease is left to its TTL", "resource", resource, "error", err)
 				return
 			}
 		}
 	}()
+}
+
+// cleanUp calls end once, when its turn has come.
+func (l *Locker) cleanUp(ctx context.Context, end func(context.Context) error) error {
+	select {
+	case l.cleanupSlots <- struct{}{}:
+		defer func() { <-l.cleanupSlots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err, ended := within(ctx, limits{most: cleanupTry}, end)
+	if ended != nil {
+		return ended
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -29,7 +30,7 @@ func TestL05_DeadlineIsTheSendTimePlusTTLLessAMargin(t *testing.T) {
 			slow := &locktest.Scripted{Driver: memlock.New()}
 			slow.OnAcquire = func(ctx context.Context, r driver.Request, next locktest.AcquireFunc) (driver.Grant, error) {
 				g, err := next(ctx, r)
-				time.Sleep(row.ttl / 4) // the reply takes its time
+				time.Sleep(min(row.ttl/4, time.Second)) // the reply takes its time
 				return g, err
 			}
 			l := newLocker(t, slow, lock.WithTTL(row.ttl), lock.WithoutRenewal())
@@ -131,14 +132,14 @@ func TestL08_LateRenewalDoesNotReviveALease(t *testing.T) {
 		l := newLocker(t, slow, lock.WithTTL(time.Second), lock.WithoutRenewal())
 		lease := acquire(t, l, "a")
 		err := lease.Renew(t.Context(), 30*time.Second)
-		require.ErrorIs(t, err, lock.ErrUnavailable, "the renewal gave up halfway")
+		require.ErrorIs(t, err, lock.ErrLost)
 		require.ErrorIs(t, endOf(lease), lock.ErrLost)
 		time.Sleep(5 * time.Second)
 		require.ErrorIs(t, lease.Err(), lock.ErrLost)
 		require.ErrorIs(t, lease.Renew(t.Context(), time.Second), lock.ErrLost)
 		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrLost)
 		synctest.Wait()
-		acquire(t, l, "a") // and what it prolonged in the store was ended
+		acquire(t, l, "a", lock.WithoutWaiting()) // and what it prolonged in the store was ended
 	})
 }
 
@@ -161,6 +162,109 @@ func TestL20_AmbiguousShorteningTakesTheSmallerTTL(t *testing.T) {
 	})
 }
 
+// TestL20_LateShorteningFindsNoBeliever has the request to shorten arrive long after its sender gave up.
+func TestL20_LateShorteningFindsNoBeliever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		late := &locktest.Scripted{Driver: store}
+		late.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			if rs[0].TTL == time.Second {
+				time.Sleep(15 * time.Second)
+				ctx = context.WithoutCancel(ctx)
+			}
+			return next(ctx, rs)
+		}
+		l := newLocker(t, late)
+		lease := acquire(t, l, "a")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, lease.Renew(ctx, time.Second), context.DeadlineExceeded)
+		require.ErrorIs(t, lease.Renew(t.Context(), time.Minute), lock.ErrUnavailable, "it was prolonged although it may be cut off")
+		require.ErrorIs(t, endOf(lease), lock.ErrLost)
+		assert.LessOrEqual(t, time.Until(lease.Deadline()), time.Duration(0))
+		acquire(t, newLocker(t, store), "a")
+		require.Error(t, lease.Err())
+		time.Sleep(15 * time.Second)
+	})
+}
+
+func TestRenew_ThatProlongsAsksForNoShortening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shortened []bool
+		watched := &locktest.Scripted{Driver: memlock.New()}
+		watched.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			shortened = append(shortened, rs[0].Shorten)
+			return next(ctx, rs)
+		}
+		lease := acquire(t, newLocker(t, watched, lock.WithoutRenewal()), "a")
+		for _, ttl := range []time.Duration{30 * time.Second, time.Minute, time.Second, time.Second} {
+			require.NoError(t, lease.Renew(t.Context(), ttl))
+		}
+		assert.Equal(t, []bool{false, false, true, false}, shortened)
+	})
+}
+
+func TestRenew_WithoutAutomaticRenewalWaitsForTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &locktest.Scripted{Driver: memlock.New()}
+		slow.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			time.Sleep(600 * time.Millisecond)
+			return next(ctx, rs)
+		}
+		lease := acquire(t, newLocker(t, slow, lock.WithoutRenewal(), lock.WithTTL(time.Second)), "a")
+		require.NoError(t, lease.Renew(t.Context(), time.Minute))
+	})
+}
+
+func TestL05_SoonerLeaseIsWatchedBesideALaterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memlock.New(), lock.WithoutRenewal())
+		acquire(t, l, "late")
+		start := time.Now()
+		time.Sleep(10 * time.Millisecond) // the watch sleeps by now
+		soon := acquire(t, l, "soon", lock.WithTTL(100*time.Millisecond))
+		require.ErrorIs(t, endOf(soon), lock.ErrLost)
+		assert.Equal(t, 105*time.Millisecond, time.Since(start))
+	})
+}
+
+func TestL05_LogHandlerDelaysNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := &locktest.Scripted{Driver: memlock.New()}
+		broken.OnRenew = func(_ context.Context, rs []driver.Renewal, _ locktest.RenewFunc) []error {
+			errs := make([]error, len(rs))
+			for i := range errs {
+				errs[i] = errBroken
+			}
+			return errs
+		}
+		var lease *lock.Lease
+		stuck := slog.New(handlerFunc(func() {
+			_ = lease.Err() // takes the Locker's mutex
+			time.Sleep(time.Minute)
+			panic("a handler's")
+		}))
+		l := newLocker(t, broken, lock.WithLogger(stuck), lock.WithTTL(time.Second))
+		start := time.Now()
+		lease = acquire(t, l, "a")
+		other := acquire(t, l, "b", lock.WithTTL(1100*time.Millisecond))
+		require.ErrorIs(t, endOf(lease), lock.ErrLost)
+		require.ErrorIs(t, endOf(other), lock.ErrLost)
+		assert.Equal(t, 1089*time.Millisecond, time.Since(start))
+	})
+}
+
+// handlerFunc is a slog.Handler.
+type handlerFunc func()
+
+func (handlerFunc) Enabled(context.Context, slog.Level) bool { return true }
+func (f handlerFunc) Handle(context.Context, slog.Record) error {
+	f()
+	return nil
+}
+func (f handlerFunc) WithAttrs([]slog.Attr) slog.Handler { return f }
+func (f handlerFunc) WithGroup(string) slog.Handler      { return f }
+
 func TestL20_RenewalsOfALeaseAreSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
@@ -178,6 +282,8 @@ func TestL20_RenewalsOfALeaseAreSerial(t *testing.T) {
 			time.Sleep(70 * time.Millisecond)
 		}
 		assert.EqualValues(t, 1, most.Load())
+		require.NoError(t, lease.Release(t.Context()))
+		time.Sleep(time.Second) // a renewal under way ends by itself
 	})
 }
 

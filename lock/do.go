@@ -22,11 +22,16 @@ func (l *Locker) Do(ctx context.Context, resource string, fn func(ctx context.Co
 	defer func() {
 		lost := lease.Err()
 		released := lease.Release(ctx)
+		if errors.Is(released, ErrLost) {
+			lost = released
+		}
 		switch {
 		case fnErr != nil && errors.Is(lost, ErrLost):
 			err = errors.Join(fnErr, lost)
 		case fnErr != nil:
 			err = fnErr
+		case errors.Is(lost, ErrLost):
+			err = &ReleaseError{Resource: resource, Err: lost}
 		case released == nil, errors.Is(released, ErrReleased) && !errors.Is(released, ErrClosed):
 			err = nil
 		default:

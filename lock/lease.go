@@ -14,6 +14,7 @@ type Lease struct {
 	config   config
 	claim    fence.Claim
 	granted  time.Time // when the grant's reply came
+	slow     bool      // a copy of the request may still be on its way
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	renewing chan struct{} // one slot: renewals of a lease are serial (L20)
@@ -22,6 +23,7 @@ type Lease struct {
 	ttl      time.Duration
 	deadline time.Time
 	renewAt  time.Time // zero: no renewal to come, or one is under way
+	pinned   bool      // an unanswered shortening may take effect yet: nothing lifts the deadline
 	place    int       // in the watch's heap
 	end      error     // nil while it is held
 	released bool      // Release was called
@@ -35,6 +37,7 @@ func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent ti
 		renewing: make(chan struct{}, 1),
 		ttl:      c.ttl, deadline: deadline(sent, ttl),
 	}
+	le.slow = le.granted.Sub(sent) > slowAnswer
 	le.ctx, le.cancel = context.WithCancelCause(fence.NewContext(context.WithoutCancel(ctx), claim))
 	if passed(le.deadline) {
 		le.cancel(nil)
@@ -66,9 +69,12 @@ func (le *Lease) Resource() string { return le.claim.Resource }
 func (le *Lease) Context() context.Context { return le.ctx }
 
 // Bind returns ctx, but that it also carries the claim and also ends with the lease, with the lease's
-// cause. Call the function it returns when the work is done.
+// cause; it has ended if the lease has. Call the function it returns when the work is done.
 func (le *Lease) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(fence.NewContext(ctx, le.claim))
+	if err := le.Err(); err != nil {
+		cancel(&causeError{err})
+	}
 	stop := context.AfterFunc(le.ctx, func() { cancel(context.Cause(le.ctx)) })
 	return bound, func() {
 		stop()
@@ -103,7 +109,7 @@ const expired = "it expired"
 func (le *Lease) lose(why string) error {
 	first, end := le.finish(fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, why))
 	if first {
-		le.config.log.Warn("lease lost", "claim", le.claim, "why", why, "deadline", le.Deadline())
+		le.locker.warn(le.config.log, "lease lost", "claim", le.claim, "why", why)
 	}
 	return end
 }
@@ -127,24 +133,27 @@ func (le *Lease) finish(err error) (first bool, end error) {
 	return true, err
 }
 
-// seal has the claim admitted by s, within ctx and the life of the lease. If that fails the lease is
-// released.
+// seal has the claim admitted by s, within ctx and the life of the lease. If that fails, or s panics, the
+// lease is released.
 func (le *Lease) seal(ctx context.Context, s Sealer) error {
 	if s == nil {
 		return nil
 	}
+	sealed := false
+	defer func() {
+		if !sealed {
+			le.giveUp(ctx)
+		}
+	}()
 	bound, done := le.Bind(ctx)
 	defer done()
 	err := s.Admit(bound, le.claim)
-	if err == nil {
-		err = le.Err() // admitted, but too late to be handed out
-	}
-	if err == nil {
-		return nil
-	}
-	if lost := le.Err(); lost != nil {
+	if lost := le.Err(); lost != nil { // also if it was admitted: it is too late to be handed out
 		err = lost
 	}
-	le.giveUp(ctx)
-	return fmt.Errorf("lock: seal %q: %w", le.claim.Resource, err)
+	if err != nil {
+		return fmt.Errorf("lock: seal %q: %w", le.claim.Resource, err)
+	}
+	sealed = true
+	return nil
 }

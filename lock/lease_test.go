@@ -53,6 +53,12 @@ func TestLease_BindEndsWithEither(t *testing.T) {
 	require.NoError(t, lease.Release(t.Context()))
 	<-other.Done()
 	require.ErrorIs(t, context.Cause(other), lock.ErrReleased)
+	for range 100 {
+		ended, done := lease.Bind(t.Context())
+		require.ErrorIs(t, context.Cause(ended), lock.ErrReleased)
+		require.Error(t, ended.Err())
+		done()
+	}
 }
 
 func TestL09_ReleaseIsBounded(t *testing.T) {
@@ -145,6 +151,15 @@ func TestL18_SealEndsWithTheContextAndWithTheLease(t *testing.T) {
 	})
 }
 
+func TestL18_SealThatPanicsReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memlock.New())
+		bad := sealFunc(func(context.Context, fence.Claim) error { panic("the seal's") })
+		assert.PanicsWithValue(t, "the seal's", func() { _, _ = l.Acquire(t.Context(), "a", lock.WithSeal(bad)) })
+		acquire(t, l, "a", lock.WithoutWaiting())
+	})
+}
+
 func TestL18_SealThatOutlivesTheLeaseHandsOutNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLocker(t, memlock.New(), lock.WithTTL(time.Second), lock.WithoutRenewal())
@@ -171,6 +186,22 @@ func TestL21_MinHoldOutlastsTheRelease(t *testing.T) {
 		acquire(t, l, "a")
 		assert.GreaterOrEqual(t, time.Since(start), 10*time.Second)
 		assert.Less(t, time.Since(start), 11*time.Second)
+	})
+}
+
+func TestL21_MinHoldOutlastsExpiryAndShortening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memlock.New(), lock.WithMinHold(10*time.Second), lock.WithTTL(10*time.Second), lock.WithoutRenewal())
+		start := time.Now()
+		lease := acquire(t, l, "a")
+		err := lease.Renew(t.Context(), 9*time.Second)
+		require.ErrorIs(t, err, fence.ErrInvalid)
+		require.ErrorContains(t, err, "Renew(9s)")
+		require.ErrorIs(t, endOf(lease), lock.ErrLost) // 100 ms early, the margin
+		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrLost)
+		synctest.Wait()
+		acquire(t, l, "a")
+		assert.GreaterOrEqual(t, time.Since(start), 10*time.Second)
 	})
 }
 
@@ -251,6 +282,22 @@ func TestClose_EndsWhatAnAcquireInFlightMayHaveWon(t *testing.T) {
 	})
 }
 
+func TestClose_DoesNotWaitForAHungRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deaf := &locktest.Scripted{Driver: memlock.New()}
+		deaf.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			<-ctx.Done()
+			return next(ctx, rs)
+		}
+		l := newLocker(t, deaf, lock.WithTTL(time.Hour), lock.WithRenewEvery(time.Minute))
+		acquire(t, l, "a")
+		time.Sleep(2 * time.Minute)
+		start := time.Now()
+		require.NoError(t, l.Close(t.Context()))
+		assert.Zero(t, time.Since(start))
+	})
+}
+
 func TestClose_IsBoundedByItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unblock := make(chan struct{})
@@ -323,6 +370,21 @@ func TestDo(t *testing.T) {
 		var failed *lock.ReleaseError
 		require.ErrorAs(t, err, &failed)
 		assert.Equal(t, "a", failed.Resource)
+		require.ErrorIs(t, err, lock.ErrLost)
+
+		err = l.Do(t.Context(), "a", func(ctx context.Context, lease *lock.Lease) error {
+			defer func() { _ = lease.Release(ctx) }()
+			assert.ErrorIs(t, lost(ctx, lease), lock.ErrLost)
+			return nil
+		})
+		require.ErrorAs(t, err, &failed, "lost under fn, which released what was lost")
+		require.ErrorIs(t, err, lock.ErrLost)
+
+		err = l.Do(t.Context(), "a", func(ctx context.Context, lease *lock.Lease) error {
+			require.NoError(t, store.Release(ctx, lease.Claim(), 0)) // and nobody has noticed yet
+			return errFn
+		})
+		require.ErrorIs(t, err, errFn)
 		require.ErrorIs(t, err, lock.ErrLost)
 
 		holder := acquire(t, l, "a")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lock/driver"
@@ -23,7 +24,9 @@ type Locker struct {
 	background   context.Context // ends when Close returns
 	endAll       context.CancelFunc
 	tasks        tasks
+	cleanups     atomic.Int64
 	cleanupSlots chan struct{}
+	warnings     chan struct{}
 
 	wake chan struct{} // tells the watch that a lease is due sooner than it thinks
 
@@ -45,7 +48,8 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 	}
 	l := &Locker{
 		driver: d, defaults: c,
-		cleanupSlots: make(chan struct{}, maxCleanups),
+		cleanupSlots: make(chan struct{}, cleanupsAtOnce),
+		warnings:     make(chan struct{}, mostWarnings),
 		wake:         make(chan struct{}, 1),
 	}
 	l.closing, l.beginClosing = context.WithCancel(context.Background())

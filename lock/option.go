@@ -25,7 +25,7 @@ type config struct {
 	label      string
 	seal       Sealer
 	retryFor   time.Duration
-	log        *slog.Logger
+	log        *slog.Logger // nil: none
 }
 
 // renewal is when a lease renews itself.
@@ -39,6 +39,8 @@ const (
 
 const (
 	minTTL   = 20 * time.Millisecond
+	maxTTL   = 10 * 365 * 24 * time.Hour
+	minEvery = 5 * time.Millisecond
 	maxLabel = 128
 )
 
@@ -47,12 +49,13 @@ type Sealer interface {
 	Admit(ctx context.Context, c fence.Claim) error
 }
 
-// WithTTL sets how long the lease lives after its grant and after each renewal: whole milliseconds, at
-// least 20 ms. Default 30 s.
+// WithTTL sets how long the lease lives after its grant and after each renewal: whole milliseconds, 20 ms
+// to 10 years. Default 30 s.
 func WithTTL(d time.Duration) Option { return func(c *config) { c.ttl = d } }
 
-// WithRenewEvery sets the time between automatic renewals, above 0 and below the TTL less its margin.
-// Default a third of the TTL.
+// WithRenewEvery sets the time between automatic renewals, 5 ms or more and below the TTL less its
+// margin; a renewal comes up to a tenth earlier. Default a third of the TTL, also when [Lease.Renew] has
+// set a TTL that is too short for d.
 func WithRenewEvery(d time.Duration) Option {
 	return func(c *config) { c.renewal, c.renewEvery = renewByTime, d }
 }
@@ -83,7 +86,9 @@ func WithSeal(s Sealer) Option { return func(c *config) { c.seal = s } }
 // [ErrUnavailable]. 0: not at all. Default 5 s.
 func WithRetryFor(d time.Duration) Option { return func(c *config) { c.retryFor = d } }
 
-// WithLogger sets where lost leases and failed renewals are logged. nil: nowhere, the default.
+// WithLogger sets where lost leases and failed renewals are logged, as warnings, on goroutines of their
+// own: a slow handler delays no lease, and what one that is stuck doesn't take is dropped. nil: nowhere,
+// the default.
 func WithLogger(l *slog.Logger) Option { return func(c *config) { c.log = l } }
 
 func defaults() config {
@@ -106,9 +111,6 @@ func (c config) with(opts []Option) (config, error) {
 		}
 		o(&c)
 	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
 	return c, c.validate()
 }
 
@@ -118,9 +120,9 @@ func (c config) validate() error {
 	}
 	most := c.ttl - margin(c.ttl)
 	switch {
-	case c.renewal == renewByTime && (c.renewEvery <= 0 || c.renewEvery >= most):
-		return fmt.Errorf("%w: WithRenewEvery(%v): want above 0 and below %v, the TTL of %v less its margin",
-			fence.ErrInvalid, c.renewEvery, most, c.ttl)
+	case c.renewal == renewByTime && (c.renewEvery < minEvery || c.renewEvery >= most):
+		return fmt.Errorf("%w: WithRenewEvery(%v): want at least %v and below %v, the TTL of %v less its margin",
+			fence.ErrInvalid, c.renewEvery, minEvery, most, c.ttl)
 	case c.minHold < 0 || c.minHold > c.ttl:
 		return fmt.Errorf("%w: WithMinHold(%v): want 0 to %v, the TTL", fence.ErrInvalid, c.minHold, c.ttl)
 	case c.retryFor < 0:
@@ -130,8 +132,8 @@ func (c config) validate() error {
 }
 
 func validateTTL(name string, d time.Duration) error {
-	if d < minTTL || d%time.Millisecond != 0 {
-		return fmt.Errorf("%w: %s(%v): want whole milliseconds, at least %v", fence.ErrInvalid, name, d, minTTL)
+	if d < minTTL || d > maxTTL || d%time.Millisecond != 0 {
+		return fmt.Errorf("%w: %s(%v): want whole milliseconds, %v to %v", fence.ErrInvalid, name, d, minTTL, maxTTL)
 	}
 	return nil
 }
@@ -150,11 +152,11 @@ func validateLabel(s string) error {
 
 // renewAfter is the time from one renewal of a lease of ttl to the next; 0: it does not renew itself.
 func (c config) renewAfter(ttl time.Duration) time.Duration {
-	switch c.renewal {
-	case renewNever:
+	switch {
+	case c.renewal == renewNever:
 		return 0
-	case renewByTime:
-		return min(c.renewEvery, ttl/2)
+	case c.renewal == renewByTime && c.renewEvery < ttl-margin(ttl):
+		return c.renewEvery
 	default:
 		return ttl / 3
 	}

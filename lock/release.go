@@ -43,7 +43,7 @@ func (le *Lease) Release(ctx context.Context) error {
 			return le.release(ctx)
 		}
 	}
-	if errors.Is(end, ErrLost) {
+	if errors.Is(end, ErrLost) && le.keep() == 0 {
 		l.abandon(ctx, le.claim.Resource, le.claim.Holder) // it may be over here, and not yet there
 	}
 	return end
@@ -53,11 +53,14 @@ func (le *Lease) Release(ctx context.Context) error {
 func (le *Lease) release(ctx context.Context) error {
 	l := le.locker
 	send := func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, le.keep()) }
-	err, ended := within(ctx, nil, send)
+	err, ended := within(ctx, limits{}, send)
 	if ended != nil {
 		err = fmt.Errorf("no answer in time: %w", ended)
 	}
 	switch {
+	case err == nil && le.slow:
+		l.abandon(ctx, le.claim.Resource, le.claim.Holder)
+		return nil
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrLost):
@@ -80,7 +83,7 @@ func (le *Lease) giveUp(ctx context.Context) {
 	if ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(ctx, releaseWithin)
 		defer cancel()
-		err, ended := within(ctx, nil, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
+		err, ended := within(ctx, limits{}, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
 		if ended == nil && (err == nil || errors.Is(err, ErrLost)) {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lock/driver"
 )
 
@@ -19,18 +20,23 @@ const (
 )
 
 // Renew makes the lease end ttl from now, sooner or later than it would have, and sets the TTL of the
-// automatic renewals that follow. ttl is in whole milliseconds, at least 20 ms, else the error wraps
-// [fence.ErrInvalid].
+// automatic renewals that follow. ttl is in whole milliseconds, 20 ms to 10 years, and not below what is
+// left of a minimum hold, else the error wraps [fence.ErrInvalid].
 //
 // It returns nil; an error that wraps [ErrLost] or [ErrReleased] if the lease is over; [ErrUnavailable]
-// if the store could not be reached, or ctx's error: the lease then goes on to its deadline - to the
-// sooner one, if it was to be shortened (L20).
+// if the store could not be reached, or ctx's error: the lease then goes on to its deadline. But if it
+// was to be shortened, the request may take effect at any time: the lease ends at the sooner deadline,
+// nothing renews it any more, and Renew returns ErrUnavailable (L20). A client that repeats requests by
+// itself may also have a copy of an answered shortening on its way: don't shorten what you will prolong.
 func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	if err := validateTTL("Renew", ttl); err != nil {
 		return err
 	}
 	if err := le.Err(); err != nil {
 		return err
+	}
+	if hold := le.keep(); ttl < hold {
+		return fmt.Errorf("%w: Renew(%v): want at least %v, what is left of the minimum hold", fence.ErrInvalid, ttl, hold)
 	}
 	bound, done := le.Bind(ctx)
 	defer done()
@@ -44,10 +50,16 @@ func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 		return le.renewalEnded(ctx)
 	}
 	sent := time.Now()
-	patient, cancel := context.WithTimeout(bound, patience(le.Deadline().Sub(sent)))
-	defer cancel()
-	r := driver.Renewal{Claim: le.claim, TTL: ttl, Shorten: true}
-	errs, ended := within(patient, nil, func(ctx context.Context) []error {
+	until, pinned := le.ends()
+	if pinned {
+		return unavailable("renew", le.claim.Resource, errPinned)
+	}
+	most := until.Sub(sent)
+	if le.config.renewAfter(ttl) > 0 {
+		most = patience(most) // the automatic renewals wait meanwhile
+	}
+	r := driver.Renewal{Claim: le.claim, TTL: ttl, Shorten: deadline(sent, ttl).Before(until)}
+	errs, ended := within(bound, limits{most: most}, func(ctx context.Context) []error {
 		return le.locker.driver.Renew(ctx, []driver.Renewal{r})
 	})
 	err := ended
@@ -59,6 +71,14 @@ func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 		return le.renewalEnded(ctx)
 	}
 	return err
+}
+
+var errPinned = errors.New("an unanswered request to shorten the lease may take effect yet")
+
+func (le *Lease) ends() (deadline time.Time, pinned bool) {
+	le.locker.mu.Lock()
+	defer le.locker.mu.Unlock()
+	return le.deadline, le.pinned
 }
 
 func (le *Lease) renewalEnded(ctx context.Context) error {
@@ -92,13 +112,13 @@ func (le *Lease) renewed(r driver.Renewal, sent time.Time, err error) error {
 		le.renewAt = le.nextRenewal(sent)
 	} else {
 		err = unavailable("renew", le.claim.Resource, err)
-		if until.Before(le.deadline) && r.Shorten {
-			le.deadline = until // it may have been shortened (L20)
-		}
-		if le.config.renewAfter(le.ttl) > 0 {
+		switch {
+		case r.Shorten: // it may have been shortened, or may yet (L20)
+			le.deadline, le.pinned, le.renewAt = until, true, time.Time{}
+		case le.config.renewAfter(le.ttl) > 0:
 			le.renewAt = time.Now().Add(retryRenewalAfter(time.Until(le.deadline)))
 		}
-		le.config.log.Warn("renewal failed", "claim", le.claim, "deadline", le.deadline, "error", err)
+		l.warn(le.config.log, "renewal failed", "claim", le.claim, "deadline", le.deadline, "error", err)
 	}
 	l.leases.moved(le)
 	l.rouse()
@@ -232,9 +252,9 @@ func (l *Locker) takeDue() (lost []*Lease, b batch) {
 // renew sends the batch and takes in the answers.
 func (l *Locker) renew(b batch) {
 	sent := time.Now()
-	ctx, cancel := context.WithTimeout(l.background, patience(b.least.Sub(sent)))
+	ctx, cancel := context.WithTimeout(l.closing, patience(b.least.Sub(sent)))
 	defer cancel()
-	errs, ended := within(ctx, nil, func(ctx context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
+	errs, ended := within(ctx, limits{}, func(ctx context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
 	for i, le := range b.leases {
 		err := ended
 		if ended == nil {

@@ -31,3 +31,15 @@ func TestL08_AnswerTakenInAfterTheDeadline(t *testing.T) {
 		require.ErrorIs(t, context.Cause(le.Context()), ErrLost)
 	})
 }
+
+// TestClose_GrantThatArrivesMeanwhileIsNoLease has the grant come between Close's look at what is held and
+// its end.
+func TestClose_GrantThatArrivesMeanwhileIsNoLease(t *testing.T) {
+	l, err := New(struct{ driver.Driver }{})
+	require.NoError(t, err)
+	require.NoError(t, l.Close(t.Context()))
+	claim := fence.Claim{Resource: "a", Token: 1, Holder: uuid.New()}
+	_, err = l.lease(t.Context(), claim, l.defaults, time.Now(), time.Second)
+	require.ErrorIs(t, err, ErrClosed)
+	require.True(t, l.leases.empty())
+}

@@ -24,6 +24,9 @@ local token = n < exact and integer(n) or redis.call('GET', KEYS[2])
 
 local idle = tonumber(ARGV[4])
 if idle == 0 then
+  if n < 1 then
+    return redis.error_reply('ERR the fence counter stands at ' .. token .. ', want 1 or more')
+  end
   redis.call('PERSIST', KEYS[2])
 else
   local time = redis.call('TIME')

@@ -84,7 +84,7 @@ func parseAcquired(reply string) (driver.Grant, error) {
 		text, left, _ := strings.Cut(rest, " ")
 		token, err := fence.ParseToken(text)
 		if err != nil {
-			return driver.Grant{}, fmt.Errorf("redislock: the acquire script replied %q: %w", reply, err)
+			return driver.Grant{}, fmt.Errorf("redislock: the acquire script replied %q: %v", reply, err) // not the caller's fault
 		}
 		ttl, err := strconv.ParseInt(left, 10, 64)
 		if err != nil {
@@ -127,4 +127,9 @@ func (d *Driver) Release(ctx context.Context, c fence.Claim, keep time.Duration)
 func (d *Driver) Features() driver.Features { return driver.Features{} }
 
 // ms is d in whole milliseconds, rounded up.
-func ms(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+func ms(d time.Duration) int64 {
+	if d%time.Millisecond > 0 {
+		return d.Milliseconds() + 1
+	}
+	return d.Milliseconds()
+}

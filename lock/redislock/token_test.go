@@ -139,18 +139,25 @@ func TestTokens_FollowTheServerClock(t *testing.T) {
 
 func TestScriptThatFailsLeavesNoLease(t *testing.T) {
 	rdb, l, r := setUp(t)
+	plain := newLocker(t, rdb, redislock.PlainCounter())
 	for name, spoil := range map[string]func(key string) error{
 		"exhausted": func(key string) error {
 			return rdb.Set(t.Context(), key, "9223372036854775807", 0).Err()
 		},
-		"not a number": func(key string) error { return rdb.Set(t.Context(), key, "x", 0).Err() },
-		"not a string": func(key string) error { return rdb.LPush(t.Context(), key, "x").Err() },
+		"negative, plain": func(key string) error { return rdb.Set(t.Context(), key, "-5", 0).Err() },
+		"not a number":    func(key string) error { return rdb.Set(t.Context(), key, "x", 0).Err() },
+		"not a string":    func(key string) error { return rdb.LPush(t.Context(), key, "x").Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := r + name
 			require.NoError(t, spoil(fenceKey(r)))
+			l := l
+			if strings.HasSuffix(name, "plain") {
+				l = plain
+			}
 			_, err := l.TryAcquire(t.Context(), r)
 			require.ErrorIs(t, err, lock.ErrUnavailable)
+			require.NotErrorIs(t, err, fence.ErrInvalid)
 			require.NotErrorIs(t, err, lock.ErrHeld)
 			n, err := rdb.Exists(t.Context(), leaseKey(r)).Result()
 			require.NoError(t, err)

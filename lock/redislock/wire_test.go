@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/testenv"
 	"github.com/ringfence/ringfence/lock"
+	"github.com/ringfence/ringfence/lock/driver"
 	"github.com/ringfence/ringfence/lock/redislock"
 )
 
@@ -76,6 +77,26 @@ func TestC03_L03_LostReplyOfAnAcquire(t *testing.T) {
 	assert.EqualValues(t, 2, counter, "the counter moved once for one acquire")
 	require.NoError(t, lease.Release(t.Context()))
 	assert.Equal(t, fence.Token(3), turn(t, l, r))
+}
+
+func TestL03_ReplayReturnsTheTokenStoredWithTheLease(t *testing.T) {
+	rdb, l, r := setUp(t)
+	lease := acquire(t, l, r)
+	require.NoError(t, rdb.Incr(t.Context(), fenceKey(r)).Err())
+	g, err := redislock.New(rdb).Acquire(t.Context(), driver.Request{Resource: r, Holder: lease.Claim().Holder, TTL: time.Minute})
+	require.NoError(t, err)
+	assert.Equal(t, lease.Token(), g.Token, "read from the counter")
+}
+
+func TestL04_AbandonWorksOutOfMemory(t *testing.T) {
+	rdb := client(t, testenv.NewRedis(t).URL())
+	lease := acquire(t, newLocker(t, rdb), "r")
+	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	err := redislock.New(rdb).Release(t.Context(), fence.Claim{Resource: "r", Holder: lease.Claim().Holder}, 0)
+	require.ErrorContains(t, err, "OOM", "there is no tombstone")
+	n, err := rdb.Exists(t.Context(), leaseKey("r")).Result()
+	require.NoError(t, err)
+	assert.Zero(t, n)
 }
 
 // TestC04_L04_CancelledAcquireLeavesNothing delays first the reply, then the request.
