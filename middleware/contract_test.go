@@ -1,9 +1,11 @@
 package middleware_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -81,6 +83,8 @@ func TestContract(t *testing.T) {
 		{"invalid to the guard", always(fmt.Errorf("%w: %w", fence.ErrInvalid, errSecret)), valid, 400, "fencing-token-invalid", members{"resource": "auction/7", "token": "34"}},
 		{"guard unreachable", always(fmt.Errorf("%w: %w", fence.ErrUnavailable, errSecret)), valid, 503, "fence-unavailable", members{"resource": "auction/7", "token": "34"}},
 		{"answer lost", always(fmt.Errorf("%w: %w", fence.ErrOutcomeUnknown, errSecret)), valid, 500, "fence-outcome-unknown", members{"resource": "auction/7", "token": "34"}},
+		{"no answer in time", always(fmt.Errorf("%w: %w", fence.ErrOutcomeUnknown, context.DeadlineExceeded)), valid, 503, "fence-unavailable", members{"resource": "auction/7", "token": "34"}},
+		{"no answer in time, no holder", always(fmt.Errorf("%w: %w", fence.ErrOutcomeUnknown, context.DeadlineExceeded)), claimHeaders("34", uuid.Nil), 500, "fence-outcome-unknown", members{"resource": "auction/7", "token": "34"}},
 		{"answer lost, store gone", always(errors.Join(fence.ErrUnavailable, fence.ErrOutcomeUnknown)), valid, 500, "fence-outcome-unknown", members{"resource": "auction/7", "token": "34"}},
 		{"another error", always(errSecret), valid, 500, "about:blank", members{"resource": "auction/7", "token": "34"}},
 	} {
@@ -97,7 +101,7 @@ func TestContract(t *testing.T) {
 			}
 			assert.Equal(t, row.members, got)
 
-			if row.status >= 500 {
+			if row.status >= 500 || strings.HasPrefix(row.name, "invalid to the guard") {
 				assert.Contains(t, s.log.String(), "problem="+row.kind)
 				assert.NotContains(t, s.log.String(), holderA.String())
 			} else {

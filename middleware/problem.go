@@ -101,8 +101,9 @@ type answer struct {
 // Any other error, nil too, is a 500.
 //
 // The answer shows the verdict's resource, token and mark, and of a malformed request what was wrong
-// with it; never the text of another error, and never a holder. Answers of 500 and above are logged
-// with their error. The options of the Require that r came through hold here too.
+// with it; never the text of another error, and never a holder. Answers of 500 and above, and claims
+// that only the guard finds invalid, are logged with their error. The options of the Require that r
+// came through hold here too.
 //
 // Call it before anything else was written to w, and write nothing after it.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
@@ -141,13 +142,18 @@ func (o *options) writeProblem(w http.ResponseWriter, r *http.Request, c fence.C
 	}
 }
 
-// log writes the line of an answer that hides its error: all of 500 and above. A guard that was
+// log writes the line of an answer that hides its error: all of 500 and above, and what the guard
+// finds invalid though the request is well-formed. A guard that was
 // interrupted because the client went away is nobody's fault, and only shown to who debugs.
 func (o *options) log(r *http.Request, p problem, c fence.Claim, err error) {
-	if p.status < 500 {
+	level := slog.LevelError
+	_, told := errors.AsType[*invalidRequest](err)
+	switch {
+	case p.err == fence.ErrInvalid && !told: // the guard's word: a key of another spelling, or a wrong table
+		level = slog.LevelWarn
+	case p.status < 500:
 		return
 	}
-	level := slog.LevelError
 	if p.err == fence.ErrUnavailable && errors.Is(r.Context().Err(), context.Canceled) {
 		level = slog.LevelDebug
 	}

@@ -58,7 +58,10 @@ func TestWriteProblem(t *testing.T) {
 		assert.NotContains(t, got.body, "hunter2")
 	}
 	assert.Contains(t, lines.String(), "hunter2", "what the client is not told is in the log")
-	assert.NotContains(t, lines.String(), "problem=fencing-token", "refusals are no news")
+	for _, news := range []string{"required", "forged", "stale", "duplicate", "replayed"} {
+		assert.NotContains(t, lines.String(), "problem=fencing-token-"+news, "refusals are no news")
+	}
+	assert.Contains(t, lines.String(), "problem=fencing-token-invalid", "a guard that finds a well-formed claim invalid may be set up wrongly")
 }
 
 func TestWriteProblem_Members(t *testing.T) {

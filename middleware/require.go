@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/guard"
 )
@@ -21,7 +23,8 @@ import (
 // nothing while the handler runs, so one that is slow or panics keeps nobody waiting.
 //
 // When the request's context ends during the admission, the answer is that of a guard that could not
-// decide (503), for a deadline may have ended it with the client still there.
+// decide (503), for a deadline may have ended it with the client still there. But if the admission was
+// sent and the claim has no holder, its one write may be used up: the outcome is unknown (500).
 //
 // It panics if g, res or the handler is nil.
 func Require(g guard.Guard, res Resource, opts ...Option) func(http.Handler) http.Handler {
@@ -35,7 +38,7 @@ func Require(g guard.Guard, res Resource, opts ...Option) func(http.Handler) htt
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if isSafe(r.Method) {
-				next.ServeHTTP(w, r)
+				next.ServeHTTP(w, r.WithContext(f.withOptions(r.Context())))
 				return
 			}
 			claim, err := f.claim(r)
@@ -72,11 +75,7 @@ func isSafe(method string) bool {
 
 // claim is the claim that r makes on the resource of its route; a valid one, or an error.
 func (f *fencer) claim(r *http.Request) (fence.Claim, error) {
-	read, err := parseHeaders(r.Header)
-	if err != nil {
-		return fence.Claim{}, err
-	}
-	resource, err := f.resource(r)
+	resource, err := f.resource(r) // first: a wrong mount is to be seen by every request
 	switch {
 	case err != nil && problemOf(err) == other:
 		return fence.Claim{}, fmt.Errorf("%w: the Resource failed: %w", errMisconfigured, err)
@@ -85,19 +84,33 @@ func (f *fencer) claim(r *http.Request) (fence.Claim, error) {
 	case resource == "":
 		return fence.Claim{}, fmt.Errorf("%w: the Resource returned an empty name: mount the middleware on a route that has one", errMisconfigured)
 	}
+	read, err := parseHeaders(r.Header)
+	if err != nil {
+		return fence.Claim{}, err
+	}
 	return read.claim(resource)
 }
 
 // context is what the handler of an admitted request gets.
 func (f *fencer) context(ctx context.Context, c fence.Claim) context.Context {
-	return fence.NewContext(context.WithValue(ctx, optionsKey{}, f.options), c)
+	return fence.NewContext(f.withOptions(ctx), c)
 }
 
-// refuse answers for the handler. An admission that ended with its context has decided nothing.
+func (f *fencer) withOptions(ctx context.Context) context.Context {
+	return context.WithValue(ctx, optionsKey{}, f.options)
+}
+
+// refuse answers for the handler. An admission that ended with its context has decided nothing. That
+// goes for one that was sent and not answered by then, too, if its claim has a holder: the handler has
+// not run, and to be admitted twice is to be admitted once.
 func (f *fencer) refuse(w http.ResponseWriter, r *http.Request, c fence.Claim, err error) {
-	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if ended && problemOf(err) == other {
-		err = fmt.Errorf("%w: %w", fence.ErrUnavailable, err)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case problemOf(err) == other:
+			err = fmt.Errorf("%w: %w", fence.ErrUnavailable, err)
+		case errors.Is(err, fence.ErrOutcomeUnknown) && c.Holder != uuid.Nil:
+			err = fmt.Errorf("%w: %v", fence.ErrUnavailable, err)
+		}
 	}
 	f.options.writeProblem(w, r, c, err)
 }

@@ -16,5 +16,6 @@
 // its caller. A role that is not the owner needs USAGE on the schema and SELECT, INSERT and UPDATE on
 // fence_marks.
 //
-// Down migrations drop the marks: claims that were shut out can get in again.
+// Down migrations drop the marks: claims that were shut out can get in again. Run them with the tool that
+// ran the Up; if that was Migrate, delete its record (fence_migrations) as well.
 package migrations

@@ -52,7 +52,7 @@ func (g *Guard) AdmitTx(ctx context.Context, tx pgx.Tx, c fence.Claim) error {
 		return err
 	}
 	if _, err := tx.Exec(ctx, g.admitSQL, admitArgs(c)...); err != nil {
-		return g.joined(ctx).noteIn(tx, g.explain(o.uncommitted(ctx, err)))
+		return g.noteIn(ctx, tx, g.explain(o.uncommitted(ctx, err)))
 	}
 	return nil
 }

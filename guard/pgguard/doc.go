@@ -43,6 +43,9 @@
 //   - anything else, as a constraint that was violated: nothing was written. A *pgconn.PgError is in
 //     the chain.
 //
+// In a transaction at REPEATABLE READ or SERIALIZABLE a row that was committed after its snapshot is
+// [fence.ErrNotFound] to [TableGuard.Update]; the next transaction sees it.
+//
 // The end of a context is in the chain as well, as context.Canceled or context.DeadlineExceeded.
 //
 // # A holder that is paused in the middle
@@ -54,7 +57,8 @@
 // # Sessions and poolers
 //
 // Nothing is left in a session: no setting, no advisory lock. All works in every exec mode of pgx, and
-// a cached statement that is gone (DISCARD ALL, a pooler) is prepared again. Behind a pooler that hands
+// a cached statement that is gone (DISCARD ALL, a pooler) is prepared again; in a transaction that has
+// begun it is [fence.ErrUnavailable], and the next one will do. Behind a pooler that hands
 // out another session for each transaction, use a mode that it supports, such as
 // pgx.QueryExecModeExec, unless it takes care of prepared statements.
 //

@@ -32,6 +32,7 @@ type Guard struct {
 	beginSQL string   // with beginArgs: the same, after the hold timeout is set
 	aloneSQL string   // with aloneArgs: the same, for a statement that commits by itself
 	shapes   sync.Map // Table → *shape, looked up once
+	open     sync.Map // pgx.Tx → *joined, the transactions of InTx and Do under way
 }
 
 var _ guard.Doer = (*Guard)(nil)

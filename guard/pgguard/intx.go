@@ -3,6 +3,7 @@ package pgguard
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +45,7 @@ func (g *Guard) InTx(ctx context.Context, c fence.Claim, fn func(tx pgx.Tx) erro
 // That context is good for one call at a time, and only until fn returns.
 //
 // A refusal of any of those calls is final: the transaction is rolled back and the refusal returned,
-// also if fn ignores it.
+// also if fn ignores it. A newer claim for c's own resource is admitted, and all is committed under it.
 func (g *Guard) Do(ctx context.Context, c fence.Claim, fn func(ctx context.Context) error) error {
 	if fn == nil {
 		return fmt.Errorf("%w: pgguard: Do: fn is nil", fence.ErrInvalid)
@@ -69,6 +70,10 @@ func (g *Guard) run(ctx context.Context, o operation, fn work) error {
 		return err
 	}
 	j := &joined{guard: g, tx: tx, refusal: new(refusal), outer: newest(ctx)}
+	if reflect.ValueOf(tx).Comparable() {
+		g.open.Store(tx, j)
+		defer g.open.Delete(tx)
+	}
 	return j.run(ctx, fn, func() error {
 		if err := j.refusal.load(); err != nil {
 			rollback(ctx, tx)

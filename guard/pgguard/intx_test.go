@@ -160,3 +160,21 @@ func TestInTx_ContextEndsInFunction(t *testing.T) {
 	got, _ := e.row(t, 7)
 	assert.EqualValues(t, 100, got)
 }
+
+// TestInTx_EndedBySQLIsNoSuccess has the function run a script with a COMMIT or ROLLBACK of its own: what
+// comes after it is in no transaction.
+func TestInTx_EndedBySQLIsNoSuccess(t *testing.T) {
+	e := newEnv(t)
+	e.exec(t, "INSERT INTO auctions VALUES (7, 100)")
+	for _, end := range []string{"COMMIT", "ROLLBACK"} {
+		err := e.guard(t).InTx(t.Context(), claim(end, 33), func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), end); err != nil {
+				return err
+			}
+			_, err := tx.Exec(t.Context(), "UPDATE auctions SET bid = 120 WHERE id = 7")
+			return err
+		})
+		require.ErrorIs(t, err, fence.ErrOutcomeUnknown, end)
+		require.ErrorContains(t, err, "ended the transaction by SQL", end)
+	}
+}

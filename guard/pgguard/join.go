@@ -50,11 +50,16 @@ func same(a, b any) bool {
 	return reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
-// noteIn is note for what happened in tx, unless that is a savepoint of the caller's own.
-func (j *joined) noteIn(tx pgx.Tx, err error) error {
-	if j == nil || !same(j.tx, tx) {
+// noteIn is note for what happened in tx, if g has begun it: not in a savepoint of the caller's own.
+func (g *Guard) noteIn(ctx context.Context, tx pgx.Tx, err error) error {
+	if j := g.joined(ctx); j != nil && same(j.tx, tx) {
+		return j.note(err)
+	}
+	if !reflect.ValueOf(tx).Comparable() {
 		return err
 	}
+	known, _ := g.open.Load(tx)
+	j, _ := known.(*joined)
 	return j.note(err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,4 +33,18 @@ func TestG09_TwoDatabases(t *testing.T) {
 	}))
 	assert.EqualValues(t, 6, a.mark(t, "r"))
 	assert.EqualValues(t, 5, b.mark(t, "r"))
+}
+
+// TestG03_RefusalThatIsIgnoredInInTx comes back as what it was.
+func TestG03_RefusalThatIsIgnoredInInTx(t *testing.T) {
+	e := newEnv(t)
+	g := e.guard(t)
+	require.NoError(t, g.Admit(t.Context(), claim("s", 34)))
+	late := claim("s", 33)
+	err := g.InTx(t.Context(), claim("r", 1), func(tx pgx.Tx) error {
+		requireRefused(t, g.AdmitTx(t.Context(), tx, late), late, fence.ErrStale, 34)
+		return nil
+	})
+	requireRefused(t, err, late, fence.ErrStale, 34)
+	assert.Zero(t, e.mark(t, "r"))
 }

@@ -112,3 +112,44 @@ func (r *recording) Exec(ctx context.Context, sql string, args ...any) (pgconn.C
 	r.texts[sql]++
 	return r.DB.Exec(ctx, sql, args...)
 }
+
+// TestC46_CachedStatementsVanishInATransaction: it can't be saved, but the next will do.
+func TestC46_CachedStatementsVanishInATransaction(t *testing.T) {
+	e := newEnv(t)
+	conn, err := pgx.Connect(t.Context(), e.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	e.exec(t, "INSERT INTO auctions VALUES (7)")
+	g := newGuard(t, conn)
+	table := g.Table(full)
+	steps := map[string]func(token fence.Token) error{
+		"Do and Table": func(token fence.Token) error {
+			return g.Do(t.Context(), claim("r", token), func(ctx context.Context) error {
+				return table.Update(ctx, claim("auction/7", token), 7, pgguard.Set{"bid": 1})
+			})
+		},
+		"Do and Admit": func(token fence.Token) error {
+			return g.Do(t.Context(), claim("r", token), func(ctx context.Context) error {
+				return g.Admit(ctx, claim("s", token))
+			})
+		},
+		"InTx and a statement": func(token fence.Token) error {
+			return g.InTx(t.Context(), claim("r", token), func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), "UPDATE auctions SET bid = $1", 1)
+				return err
+			})
+		},
+	}
+	token := fence.Token(0)
+	for name, step := range steps {
+		token++
+		require.NoError(t, step(token), name)
+		_, err := conn.Exec(t.Context(), "DISCARD ALL")
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "SET search_path = "+e.schema)
+		require.NoError(t, err)
+		token++
+		require.ErrorIs(t, step(token), fence.ErrUnavailable, name)
+		require.NoError(t, step(token), name)
+	}
+}

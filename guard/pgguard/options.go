@@ -62,7 +62,7 @@ func WithSchema(name string) Option {
 }
 
 // WithTxOptions sets the options of the transactions that [Guard.InTx] and [Guard.Do] begin. Default:
-// the server's. READ ONLY is refused: admitting a claim is a write.
+// the server's. READ ONLY is refused, for admitting a claim is a write, and so are queries of your own.
 func WithTxOptions(o pgx.TxOptions) Option {
 	return func(s *settings) error {
 		levels := []pgx.TxIsoLevel{"", pgx.Serializable, pgx.RepeatableRead, pgx.ReadCommitted, pgx.ReadUncommitted}
@@ -71,6 +71,9 @@ func WithTxOptions(o pgx.TxOptions) Option {
 			return fmt.Errorf("%w: pgguard: WithTxOptions: isolation level %q: want one of pgx's", fence.ErrInvalid, o.IsoLevel)
 		case o.AccessMode != "" && o.AccessMode != pgx.ReadWrite:
 			return fmt.Errorf("%w: pgguard: WithTxOptions: access mode %q: want read write, admitting is a write", fence.ErrInvalid, o.AccessMode)
+		case o.BeginQuery != "", o.CommitQuery != "":
+			return fmt.Errorf("%w: pgguard: WithTxOptions: BeginQuery %q, CommitQuery %q: want none, the guard begins and commits",
+				fence.ErrInvalid, o.BeginQuery, o.CommitQuery)
 		case o.DeferrableMode != "" && o.DeferrableMode != pgx.Deferrable && o.DeferrableMode != pgx.NotDeferrable:
 			return fmt.Errorf("%w: pgguard: WithTxOptions: deferrable mode %q: want one of pgx's", fence.ErrInvalid, o.DeferrableMode)
 		}

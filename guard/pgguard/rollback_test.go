@@ -107,7 +107,7 @@ func TestG03_SwallowedRefusalIsSticky(t *testing.T) {
 		requireRefused(t, g.AdmitTx(t.Context(), tx, late), late, fence.ErrStale, 34)
 		return nil
 	})
-	require.ErrorIs(t, err, pgx.ErrTxCommitRollback)
+	require.ErrorIs(t, err, fence.ErrStale)
 
 	auction := g.Table(pgguard.Table{Name: "auctions", Key: "id", Resource: "auction/", Fence: "fence"})
 	lateRow := claim("auction/7", 33)

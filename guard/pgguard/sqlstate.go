@@ -31,9 +31,10 @@ func undecidedState(state string) bool {
 	switch state {
 	case serializationFailure, deadlockDetected,
 		idleInTransaction, "25P04", // a timeout of the transaction
-		"25006", // read only: a standby
-		"55P03", // lock not available
-		"57014", // cancelled, statement timeout
+		"25006",         // read only: a standby
+		"55P03",         // lock not available
+		noSuchStatement, // in a transaction: prepared again in the next
+		"57014",         // cancelled, statement timeout
 		"57P01", "57P02", "57P03", "57P04", "57P05":
 		return true
 	}
@@ -54,9 +55,13 @@ func hadNoEffect(err error) bool {
 }
 
 // definitive reports whether pgErr, the answer to something that commits, says that it did not commit.
-// An ERROR does. A FATAL may come from a pooler that lost its server, or from a server that is going
-// down - except that of a session which was idle, and so never read what we sent.
+// An ERROR does, but for the two that say the opposite. A FATAL may come from a pooler that lost its
+// server, or from a server that is going down - except that of a session which was idle, and so never
+// read what we sent.
 func definitive(pgErr *pgconn.PgError) bool {
+	if pgErr.Code == "40003" || pgErr.Code == "08007" { // statement completion, transaction resolution unknown
+		return false
+	}
 	severity := pgErr.SeverityUnlocalized
 	if severity == "" {
 		severity = pgErr.Severity

@@ -115,9 +115,13 @@ func (s *shape) statement(v verb, c fence.Claim, key string, set Set) (string, [
 	if holder != "" {
 		write(" OR (mark.", q.fence, " = ", token, " AND mark.", q.holder, " = ", holder, " AND ", holder, " <> ", nobody, ")")
 	}
-	write(")")
+	// A trigger that gives the row another key has it written under a claim that isn't its own: that must
+	// fail. The cast does, and only it is evaluated.
+	write(") RETURNING CASE WHEN mark.", q.key, " = ", keyValue, " THEN 1 ELSE ('", otherKey, "' || mark.", q.key, "::pg_catalog.text)::pg_catalog.int4 END")
 	return b.String(), args
 }
+
+const otherKey = "Ringfence: a trigger has changed the key to "
 
 var nobody = "'" + uuid.Nil.String() + "'::pg_catalog.uuid"
 

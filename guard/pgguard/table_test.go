@@ -360,3 +360,21 @@ func TestTable_InDoTakesPart(t *testing.T) {
 	_, ok := pgguard.TxFrom(t.Context())
 	require.False(t, ok)
 }
+
+// TestG08_TriggerThatChangesTheKey would have the row written under a claim for another.
+func TestG08_TriggerThatChangesTheKey(t *testing.T) {
+	e := newEnv(t)
+	e.exec(t, `
+		CREATE TABLE users (name text PRIMARY KEY, n integer, fence bigint, fence_holder uuid);
+		CREATE FUNCTION fold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.name := lower(NEW.name); RETURN NEW; END';
+		CREATE TRIGGER fold BEFORE INSERT OR UPDATE ON users FOR EACH ROW EXECUTE FUNCTION fold();`)
+	users := e.guard(t).Table(pgguard.Table{Name: "users", Key: "name", Resource: "user/", Fence: "fence", Holder: "fence_holder"})
+	err := users.Upsert(t.Context(), claim("user/Ann", 50), "Ann", pgguard.Set{"n": 1})
+	require.ErrorIs(t, err, fence.ErrInvalid)
+	require.ErrorContains(t, err, "changed the key to ann")
+	assert.Zero(t, e.number(t, "SELECT count(*) FROM users"), "the row of user/ann was written without its claim")
+	require.NoError(t, users.Upsert(t.Context(), claim("user/ann", 3), "ann", pgguard.Set{"n": 1}))
+	e.exec(t, "ALTER TABLE users DISABLE TRIGGER fold; INSERT INTO users VALUES ('Bob'); ALTER TABLE users ENABLE TRIGGER fold")
+	require.ErrorIs(t, users.Update(t.Context(), claim("user/Bob", 5), "Bob", pgguard.Set{"n": 1}), fence.ErrInvalid)
+	assert.Zero(t, e.number(t, "SELECT count(*) FROM users WHERE name = 'bob'"))
+}

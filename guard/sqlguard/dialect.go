@@ -43,6 +43,11 @@ type dialect interface {
 	// migrate applies what is missing of the source, in one transaction.
 	migrate(ctx context.Context, conn *sql.Conn) error
 
+	// gone reports whether a transaction that was begun is there no more, though nobody has ended it.
+	gone(ctx context.Context, in querier) bool
+	// wasGone reports whether that is what a COMMIT met.
+	wasGone(err error) bool
+
 	// answer says what an error means.
 	answer(err error) answer
 }

@@ -30,8 +30,11 @@
 // [fence.ErrUnavailable]. (Opening a connection is not the guard's: a DSN with PRAGMAs that read the
 // database wants a busy_timeout of its own.)
 //
-// An error that makes SQLite roll back by itself - ON CONFLICT ROLLBACK, a full disk - ends the
-// transaction there and then: the function must return it, for what it writes after that is outside.
+// Some errors make SQLite roll the whole transaction back by itself: a writing statement whose own
+// context ended, ON CONFLICT ROLLBACK or RAISE(ROLLBACK), a full disk. The function must return such an
+// error, for what it writes after that is outside the transaction: unguarded, and committed at once. So
+// give its statements the function's context, none that ends sooner. The guard finds out at its next
+// call and at the COMMIT, and says [fence.ErrOutcomeUnknown]; it can't keep the writes in between out.
 //
 // Call the guard with the context that [Guard.Do] gives to its function, when within it: such calls are
 // part of that transaction. With another context they would wait for it, and it for them.

@@ -86,6 +86,8 @@ func (g *Guard) committed(o operation, err error) error {
 		return nil
 	case errors.Is(err, sql.ErrTxDone):
 		return fmt.Errorf("sqlguard: %v: its function has ended the transaction: %w", o, err)
+	case g.dialect.wasGone(err):
+		return fmt.Errorf("sqlguard: %v: %w: %w: %w", o, fence.ErrOutcomeUnknown, errGone, err)
 	}
 	switch g.dialect.answer(err) {
 	case undecided:

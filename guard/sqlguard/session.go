@@ -23,8 +23,8 @@ type session struct {
 	tx    *sql.Tx
 	outer *session // of another database, that this one began within
 
-	mu      sync.Mutex
-	refusal error // the first one in it
+	mu     sync.Mutex
+	failed error // why it must not be committed: the first refusal in it, or that it is gone
 }
 
 // joined returns the session of ctx if it is one of g's database: a call that didn't take part in it
@@ -54,17 +54,22 @@ func (s *session) note(err error) {
 	if s == nil || !isRefusal(err) {
 		return
 	}
+	s.fail(err)
+}
+
+// fail keeps the session from being committed.
+func (s *session) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refusal == nil {
-		s.refusal = err
+	if s.failed == nil {
+		s.failed = err
 	}
 }
 
-func (s *session) refused() error {
+func (s *session) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refusal
+	return s.failed
 }
 
 // undo takes the savepoint back, also when ctx has ended. What can't be taken back must not be

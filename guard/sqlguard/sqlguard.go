@@ -101,11 +101,12 @@ func (g *Guard) Do(ctx context.Context, c fence.Claim, fn func(ctx context.Conte
 //
 // fn runs at most once, and not at all if c is refused. If fn returns an error or panics, everything is
 // rolled back, the mark included; the error comes back through [errors.Is] and [errors.As], and the
-// panic goes on. fn must not end the transaction itself.
+// panic goes on. fn must not end the transaction itself, and must give its writing statements no context
+// that ends before ctx: interrupting one makes SQLite roll back, see the package comment.
 //
 // Other errors: a *[fence.RejectedError]; [fence.ErrInvalid]; [fence.ErrUnavailable]: nothing was
-// committed; [fence.ErrOutcomeUnknown]: the COMMIT's answer doesn't tell. If ctx ends before the
-// COMMIT, the transaction is rolled back, even if fn goes on.
+// committed; [fence.ErrOutcomeUnknown]: the COMMIT's answer doesn't tell, or the transaction was gone
+// by then. If ctx ends before the COMMIT, the transaction is rolled back, even if fn goes on.
 func (g *Guard) InTx(ctx context.Context, c fence.Claim, fn func(tx *sql.Tx) error) error {
 	if fn == nil {
 		return fmt.Errorf("%w: sqlguard: InTx: fn is nil", fence.ErrInvalid)

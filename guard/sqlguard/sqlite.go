@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,6 +97,20 @@ func whyNot(row *sql.Row, c fence.Claim) error {
 		return err
 	}
 	return errBlocked
+}
+
+// gone asks by a BEGIN, which a transaction refuses without being touched. SQLite rolls back by itself
+// when a writing statement is interrupted or fails badly; what comes next commits by itself.
+func (sqlite) gone(ctx context.Context, in querier) bool {
+	if _, err := in.ExecContext(ctx, "BEGIN"); err != nil {
+		return false
+	}
+	_, _ = in.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") // an error: the connection is broken
+	return true
+}
+
+func (sqlite) wasGone(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "no transaction is active")
 }
 
 // holderText is a holder as a parameter: its 36 characters, or NULL.

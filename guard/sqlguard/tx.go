@@ -3,6 +3,10 @@ package sqlguard
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
 )
 
 // step is a part of a transaction. The context carries the transaction.
@@ -61,7 +65,7 @@ func (g *Guard) transact(ctx context.Context, o operation, conn *sql.Conn, admit
 			return err
 		}
 	}
-	if err := s.refused(); err != nil {
+	if err := s.failure(); err != nil {
 		return err
 	}
 	if !stop() {
@@ -69,6 +73,10 @@ func (g *Guard) transact(ctx context.Context, o operation, conn *sql.Conn, admit
 	}
 	return g.committed(o, tx.Commit())
 }
+
+// errGone is a transaction that the database has rolled back under its function.
+var errGone = errors.New("the database has rolled the transaction back while its function went on: " +
+	"what was written before is gone, what was written after stands")
 
 const (
 	savepoint  = "SAVEPOINT fence_guard"
@@ -78,6 +86,11 @@ const (
 
 // nest runs admit and fn as a savepoint of s. A refusal is kept: s must not be committed.
 func (g *Guard) nest(ctx context.Context, o operation, s *session, admit, fn step) error {
+	if g.dialect.gone(ctx, s.tx) {
+		err := fmt.Errorf("sqlguard: %v: %w: %w", o, fence.ErrOutcomeUnknown, errGone)
+		s.fail(err)
+		return err
+	}
 	if _, err := s.tx.ExecContext(ctx, savepoint); err != nil {
 		return g.failed(ctx, o, err)
 	}
