@@ -68,13 +68,9 @@ func (o operation) uncommitted(ctx context.Context, err error) error {
 
 // commit commits and says what became of it.
 func (o operation) commit(ctx context.Context, tx pgx.Tx) error {
-	gone := outside(tx)
 	err := tx.Commit(ctx)
 	var pgErr *pgconn.PgError
 	switch {
-	case err == nil && gone:
-		return fmt.Errorf("pgguard: %v: %w: its function has ended the transaction by SQL: what came after it was "+
-			"committed by itself, unguarded", o, fence.ErrOutcomeUnknown)
 	case err == nil:
 		return nil
 	case errors.As(err, &pgErr) && definitive(pgErr):
@@ -92,12 +88,6 @@ func (o operation) commit(ctx context.Context, tx pgx.Tx) error {
 	default:
 		return o.unknown(ctx, err)
 	}
-}
-
-// outside reports whether the connection of tx has no transaction open: SQL has ended it.
-func outside(tx pgx.Tx) bool {
-	conn := tx.Conn()
-	return conn != nil && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
 }
 
 // ofFunction returns the error of a function whose transaction was rolled back. What says that the same

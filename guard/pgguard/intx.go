@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -83,8 +84,25 @@ func (g *Guard) run(ctx context.Context, o operation, fn work) error {
 			rollback(ctx, tx)
 			return o.unavailable(ctx, err)
 		}
-		return o.commit(ctx, tx)
+		gone := g.outside(tx)
+		if err := o.commit(ctx, tx); err != nil || !gone {
+			return err
+		}
+		return fmt.Errorf("pgguard: %v: %w: its function has ended the transaction by SQL: what came after was "+
+			"committed by itself, unguarded", o, fence.ErrOutcomeUnknown)
 	})
+}
+
+// outside reports whether the connection of tx has no transaction open: SQL has ended it. A db that
+// isn't pgx's own may give transactions that have no connection.
+func (g *Guard) outside(tx pgx.Tx) bool {
+	switch g.db.(type) {
+	case *pgxpool.Pool, *pgxpool.Conn, *pgx.Conn:
+		conn := tx.Conn()
+		return !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	default:
+		return false
+	}
 }
 
 // begin returns a transaction to which the claim has been admitted. At REPEATABLE READ and

@@ -63,8 +63,6 @@ type fakeTx struct {
 	fake *fake
 }
 
-func (tx *fakeTx) Conn() *pgx.Conn { return nil }
-
 func (tx *fakeTx) Commit(context.Context) error {
 	tx.fake.steps = append(tx.fake.steps, "commit")
 	if tx.fake.onCommit != nil {

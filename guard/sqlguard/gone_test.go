@@ -14,9 +14,9 @@ import (
 )
 
 // interrupt has SQLite roll tx back: a statement that writes is cut off by a context of its own.
-func interrupt(t *testing.T, tx *sql.Tx) {
+func interrupt(ctx context.Context, t *testing.T, tx *sql.Tx) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	_, err := tx.ExecContext(ctx, "INSERT INTO big WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) SELECT i FROM n")
 	require.Error(t, err)
@@ -34,7 +34,7 @@ func newGoneDB(t *testing.T) (*sql.DB, *sqlguard.Guard) {
 func TestG04_TransactionGoneUnderItsFunction(t *testing.T) {
 	db, g := newGoneDB(t)
 	err := g.InTx(t.Context(), claim("r", 33), func(tx *sql.Tx) error {
-		interrupt(t, tx)
+		interrupt(t.Context(), t, tx)
 		_, err := tx.ExecContext(t.Context(), "UPDATE auctions SET bid = 120")
 		return err
 	})
@@ -60,7 +60,7 @@ func TestG04_NothingNestsInATransactionThatIsGone(t *testing.T) {
 	} {
 		err := g.Do(t.Context(), claim("r", 33), func(ctx context.Context) error {
 			tx, _ := sqlguard.TxFrom(ctx)
-			interrupt(t, tx)
+			interrupt(ctx, t, tx)
 			require.ErrorIs(t, inner(ctx), fence.ErrOutcomeUnknown, name)
 			return nil
 		})
