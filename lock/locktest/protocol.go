@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
@@ -200,21 +202,17 @@ func (s *suite) oneHolderAtATime() {
 	const holders, each = 8, 20
 	var (
 		wg     sync.WaitGroup
-		mu     sync.Mutex
-		inside int
-		last   fence.Token
+		inside atomic.Int32
+		last   atomic.Int64
 	)
 	for range holders {
 		wg.Go(func() {
 			for range each {
 				c := s.acquireWhenFree(s.resource)
-				mu.Lock()
-				inside++
-				assert.Equal(s, 1, inside)
-				assert.Greater(s, c.Token, last)
-				last = c.Token
-				inside--
-				mu.Unlock()
+				assert.EqualValues(s, 1, inside.Add(1), "two holders at once")
+				assert.Greater(s, int64(c.Token), last.Swap(int64(c.Token)))
+				s.wait(time.Millisecond)
+				inside.Add(-1)
 				assert.NoError(s, s.d.Release(s.ctx, c, 0))
 			}
 		})
