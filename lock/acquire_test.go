@@ -198,7 +198,7 @@ func TestC05_EndedContextSendsNothing(t *testing.T) {
 	}
 }
 
-func TestC07_L15_OutcomesAreApart(t *testing.T) {
+func TestL15_C07_OutcomesAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlock.New()
 		l := newLocker(t, store)

@@ -3,32 +3,11 @@ package pgguard
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-
-	"github.com/ringfence/ringfence/fence"
 )
-
-// keyText returns the text of a key as it stands in the names of resources. The value that the type is
-// made of counts, so that a number with a name stays a number.
-func keyText(key any) (string, error) {
-	switch v := reflect.ValueOf(key); v.Kind() {
-	case reflect.String:
-		return v.String(), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return strconv.FormatInt(v.Int(), 10), nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return strconv.FormatUint(v.Uint(), 10), nil
-	case reflect.Array, reflect.Struct, reflect.Slice:
-		if s, ok := key.(fmt.Stringer); ok {
-			return s.String(), nil
-		}
-	}
-	return "", fmt.Errorf("%w: pgguard: key of type %T: want a string, an integer, or a value with a String method", fence.ErrInvalid, key)
-}
 
 // keyKind is a type whose values have exactly one spelling, provided check passes: otherwise two
 // resources could share a row, each with a mark it believes to be its own.

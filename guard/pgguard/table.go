@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/guard/internal/rowkey"
 )
 
 // Table describes rows that carry their own mark. A row is its mark: a resource whose row does so must
@@ -159,9 +160,9 @@ func (t Table) check(c fence.Claim, key any, set Set) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	text, err := keyText(key)
+	text, err := rowkey.Text(key)
 	if err != nil {
-		return err
+		return fmt.Errorf("pgguard: table %q: %w", t.Name, err)
 	}
 	if c.Resource != t.Resource+text {
 		return fmt.Errorf("%w: pgguard: the claim is for %q, the row of table %q with key %q is %q",

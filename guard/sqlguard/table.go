@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/guard/internal/rowkey"
 )
 
 // Table describes rows that carry their own mark. A row is its mark: a resource whose row does so must
@@ -148,9 +149,9 @@ func (t Table) check(c fence.Claim, key any, set Set) (text string, err error) {
 	if err := c.Validate(); err != nil {
 		return "", err
 	}
-	text, err = keyText(key)
+	text, err = rowkey.Text(key)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("sqlguard: table %q: %w", t.Name, err)
 	}
 	if c.Resource != t.Resource+text {
 		return "", fmt.Errorf("%w: sqlguard: the claim is for %q, the row of table %q with key %q is %q",

@@ -178,7 +178,7 @@ func TestC07_L15_OutcomesAreApart(t *testing.T) {
 	acquire(t, l, "r2", lock.WithRetryFor(20*time.Second))
 }
 
-// TestC08_L15_ServerErrorsAreUnavailable has real servers refuse a script that would be granted.
+// TestL15_C08_ServerErrorsAreUnavailable has real servers refuse a script that would be granted.
 func TestC08_L15_ServerErrorsAreUnavailable(t *testing.T) {
 	server := testenv.NewRedis(t)
 	admin := client(t, server.URL())
