@@ -85,6 +85,10 @@ func TestL04_ManyAbandonedAcquires(t *testing.T) {
 			time.Sleep(time.Second)
 			return g, err
 		}
+		slow.OnRelease = func(ctx context.Context, c fence.Claim, keep time.Duration, next locktest.ReleaseFunc) error {
+			time.Sleep(100 * time.Millisecond)
+			return next(ctx, c, keep)
+		}
 		l := newLocker(t, slow)
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -96,7 +100,7 @@ func TestL04_ManyAbandonedAcquires(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second)
 		direct := newLocker(t, store)
 		for i := range 1000 {
 			acquire(t, direct, strconv.Itoa(i), lock.WithoutWaiting())
