@@ -129,9 +129,11 @@ func TestContract_Misconfigured(t *testing.T) {
 			fenced := middleware.Require(memguard.New(), row.resource, middleware.WithLogger(lines.logger()))
 			srv := serve(t, fenced(mux))
 
-			got := send(t, srv.Client(), "POST", srv.URL+"/auctions/7/bids", claimHeaders("34", holderA))
-			got.problem(500, "fence-misconfigured")
-			assert.NotContains(t, got.body, "hunter2")
+			for _, h := range []http.Header{claimHeaders("34", holderA), claimHeaders("x", holderA), nil} {
+				got := send(t, srv.Client(), "POST", srv.URL+"/auctions/7/bids", h)
+				got.problem(500, "fence-misconfigured")
+				assert.NotContains(t, got.body, "hunter2")
+			}
 			assert.Contains(t, lines.String(), "level=ERROR")
 			assert.Contains(t, lines.String(), row.says)
 		})
@@ -153,6 +155,7 @@ func TestContract_StaleStatus(t *testing.T) {
 	s.post(claimHeaders("34", holderB)).problem(409, "fencing-token-duplicate")
 	s.post(claimHeaders("35", holderB)).problem(409, "fencing-token-stale")
 	s.post(nil).problem(428, "fencing-token-required")
+	s.send("GET", "/auctions/7/bids", nil).problem(409, "fencing-token-stale")
 
 	for _, status := range []int{0, 200, 399, 408, 425, 429, 500, 503} {
 		assert.Panics(t, func() { middleware.WithStaleStatus(status) }, status)

@@ -50,6 +50,8 @@ func TestNew_RefusesBadOptionsByName(t *testing.T) {
 		{pgguard.WithTxOptions(pgx.TxOptions{AccessMode: pgx.ReadOnly}), `"read only"`},
 		{pgguard.WithTxOptions(pgx.TxOptions{IsoLevel: "chaos; drop"}), `"chaos; drop"`},
 		{pgguard.WithTxOptions(pgx.TxOptions{DeferrableMode: "later"}), `"later"`},
+		{pgguard.WithTxOptions(pgx.TxOptions{BeginQuery: "begin read only"}), `"begin read only"`},
+		{pgguard.WithTxOptions(pgx.TxOptions{CommitQuery: "rollback"}), `"rollback"`},
 	} {
 		_, err := pgguard.New(none(t), row.option)
 		require.ErrorIs(t, err, fence.ErrInvalid, row.says)

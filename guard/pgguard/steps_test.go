@@ -215,6 +215,14 @@ func TestInTx_EachStepCanFail(t *testing.T) {
 			is: []error{fence.ErrOutcomeUnknown}, isNot: []error{fence.ErrUnavailable}, steps: []string{"begin+1", "fn", "commit"},
 		},
 		{
+			name: "commit whose completion is unknown", fake: fake{commit: pgError("40003")},
+			is: []error{fence.ErrOutcomeUnknown}, isNot: []error{fence.ErrUnavailable}, steps: []string{"begin+1", "fn", "commit"},
+		},
+		{
+			name: "commit whose resolution is unknown", fake: fake{commit: pgError("08007")},
+			is: []error{fence.ErrOutcomeUnknown}, isNot: []error{fence.ErrUnavailable}, steps: []string{"begin+1", "fn", "commit"},
+		},
+		{
 			name: "commit of what fn has ended", fake: fake{commit: pgx.ErrTxClosed},
 			is: []error{pgx.ErrTxClosed}, isNot: []error{fence.ErrOutcomeUnknown}, steps: []string{"begin+1", "fn", "commit"},
 		},

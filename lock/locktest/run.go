@@ -50,7 +50,7 @@ func Run(t *testing.T, fresh func(t *testing.T) driver.Driver) {
 			step := max(d.Features().TTLStep, time.Millisecond)
 			c.run(&suite{
 				T: t, ctx: ctx, d: d,
-				short: max(150*time.Millisecond, step), long: 20 * time.Second,
+				short: max(300*time.Millisecond, step), long: 20 * time.Second,
 				resource: "locktest/" + uuid.NewString(),
 			})
 		})
