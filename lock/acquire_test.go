@@ -111,7 +111,7 @@ func TestL04_ManyAbandonedAcquires(t *testing.T) {
 // TestL04_CopyOfASlowAcquire has a client repeat a request whose answer was late: its first copy arrives
 // when the lease has been released.
 func TestL04_CopyOfASlowAcquire(t *testing.T) {
-	for _, first := range []string{"granted", "held"} {
+	for _, first := range []string{"granted", "granted and not sealed", "held"} {
 		t.Run(first, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memlock.New()
@@ -129,13 +129,18 @@ func TestL04_CopyOfASlowAcquire(t *testing.T) {
 				}
 				direct := newLocker(t, store)
 				l := newLocker(t, repeating)
-				if first == "held" {
+				switch first {
+				case "held":
 					holder := acquire(t, direct, "a")
 					_, err := l.TryAcquire(t.Context(), "a")
 					require.ErrorIs(t, err, lock.ErrHeld)
 					require.NoError(t, holder.Release(t.Context()))
-				} else {
+				case "granted":
 					require.NoError(t, acquire(t, l, "a").Release(t.Context()))
+				default:
+					refusing := sealFunc(func(context.Context, fence.Claim) error { return fence.ErrStale })
+					_, err := l.Acquire(t.Context(), "a", lock.WithSeal(refusing))
+					require.ErrorIs(t, err, fence.ErrStale)
 				}
 				time.Sleep(8 * time.Second)
 				acquire(t, direct, "a", lock.WithoutWaiting())
