@@ -21,6 +21,14 @@
 //     backup. Losing acknowledged commits loses marks too.
 //  4. Fencing does not order the writes of one holder among themselves.
 //
+// # Claims that leave the house
+//
+// A claim that a client keeps - in a cookie between two requests, in a queue, in the headers of a
+// request to a storage service - comes back from somebody who may have changed it. A [Keyring] signs
+// it, with an expiry, and tells: [Keyring.Encode] and [Keyring.Decode] for one text, [Keyring.Sign]
+// and [Keyring.Verify] for a signature beside the claim. What is signed is not hidden: the holder in
+// it is the key to the lease, so the text is to be kept like a session id.
+//
 // The idea is the sequencer of Burrows, "The Chubby lock service for loosely-coupled distributed
 // systems" (OSDI 2006), §2.4; the name "fencing token" is Kleppmann's ("How to do distributed
 // locking", 2016).

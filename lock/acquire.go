@@ -22,12 +22,14 @@ const (
 	slowAnswer = 250 * time.Millisecond
 )
 
-// Acquire takes a lease on the resource. If another holder has it, Acquire tries again until ctx ends;
-// if the store can't be reached, or does not answer, until [WithRetryFor] has passed without contact.
+// Acquire takes a lease on the resource. If another holder has it, Acquire waits until ctx ends: in line with
+// the others, first come, first served, if the store keeps a queue; else it tries again, and again. If the store can't
+// be reached, or does not answer, it goes on until [WithRetryFor] has passed without contact.
 //
 // Errors: ctx's when it ends; [ErrUnavailable]; [ErrClosed]; [fence.ErrInvalid] for a bad resource or
-// option; the seal's; with [WithoutWaiting] a [HeldError]. After any of them nothing is held: what an
-// unanswered request may have won is ended in the background, for 10 s; after that its TTL ends it.
+// option; the seal's; with [WithoutWaiting] a [HeldError]. After any of them nothing is held, and the place in
+// line is given up: what an unanswered request may have won is ended in the background, for 10 s; after that
+// its TTL ends it.
 //
 // The lease's context keeps ctx's values, not its end: a deadline set for waiting doesn't end the lease.
 func (l *Locker) Acquire(ctx context.Context, resource string, opts ...Option) (*Lease, error) {
@@ -38,26 +40,44 @@ func (l *Locker) Acquire(ctx context.Context, resource string, opts ...Option) (
 	if err != nil {
 		return nil, err
 	}
-	l.tasks.begin()
-	defer l.tasks.end()
-	a := acquisition{locker: l, resource: resource, config: c}
-	lease, err := a.wait(ctx)
-	if err != nil {
-		if a.doubt != uuid.Nil {
-			l.abandon(ctx, resource, a.doubt)
-		}
-		return nil, err
-	}
-	if err := lease.seal(ctx, c.seal); err != nil {
-		return nil, err
-	}
-	return lease, nil
+	return l.acquire(ctx, resource, c)
 }
 
 // TryAcquire is [Locker.Acquire] with [WithoutWaiting]. It fails as soon as the store answers or can't be
 // reached; a store that is silent it gives the time of [WithRetryFor], at least 1 s.
 func (l *Locker) TryAcquire(ctx context.Context, resource string, opts ...Option) (*Lease, error) {
-	return l.Acquire(ctx, resource, append(opts[:len(opts):len(opts)], WithoutWaiting())...)
+	if err := fence.ValidateResource(resource); err != nil {
+		return nil, err
+	}
+	c, err := l.defaults.with(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.noWaiting = true
+	return l.acquire(ctx, resource, c)
+}
+
+func (l *Locker) acquire(ctx context.Context, resource string, c config) (*Lease, error) {
+	l.tasks.begin()
+	defer l.tasks.end()
+	a := acquisition{locker: l, resource: resource, config: c, began: time.Now()}
+	if !c.noWaiting {
+		a.queue, _ = l.driver.(driver.Waiter)
+	}
+	lease, err := a.wait(ctx)
+	if err != nil {
+		if a.doubt != uuid.Nil {
+			l.inBackground(ctx, resource, a.giveUp)
+		}
+		return nil, err
+	}
+	return lease.handOut(ctx, a.began)
+}
+
+// answer is what a driver says to a request for a lease.
+type answer struct {
+	grant driver.Grant
+	err   error
 }
 
 // acquisition is one call of Acquire.
@@ -65,63 +85,94 @@ type acquisition struct {
 	locker   *Locker
 	resource string
 	config   config
-	doubt    uuid.UUID // the holder of a try whose answer was lost: it may have won, or may yet
+	queue    driver.Waiter // nil: the store has none, or the caller doesn't wait
+	began    time.Time
+	contact  time.Time // the last time that the store has answered
+
+	holder uuid.UUID // of the tries; zero: the next one makes another
+	doubt  uuid.UUID // the holder that may have something in the store: a place in line, or what an unanswered try has won
+	slow   bool      // a copy of a request of holder's may still be on its way
+	place  place
+	told   bool // the observer knows of the waiting
 }
 
 // wait tries until it has the lease, or gives up.
 func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
-	var (
-		contact         = time.Now()
-		polls, failures int
-		pause           time.Duration
-	)
-	for {
-		lease, err := a.try(ctx, max(a.config.retryFor-time.Since(contact), leastPatience))
-		var held *HeldError
-		switch {
-		case err == nil:
+	defer a.leaveLine()
+	a.contact = a.began
+	for polls, failures := 0, 0; ; {
+		lease, err := a.try(ctx, max(a.config.retryFor-time.Since(a.contact), leastPatience))
+		if err == nil {
 			return lease, nil
+		}
+		var (
+			ended        error
+			queued, line = as[*driver.Queued](err)
+			held, taken  = as[*HeldError](err)
+		)
+		switch {
+		case line:
+			failures = 0
+			a.observe(waiting, nil)
+			ended = a.standInLine(ctx, queued)
 		case a.config.noWaiting:
+			if taken {
+				a.observe(heldBack, err)
+			}
 			return nil, err
-		case errors.As(err, &held):
-			contact, failures = time.Now(), 0
-			pause = backoff(polls, firstPoll, mostPoll)
+		case taken:
+			failures = 0
+			a.observe(waiting, nil)
+			pause := backoff(polls, firstPoll, mostPoll)
 			if held.RetryAfter > 0 {
 				pause = min(pause, held.RetryAfter)
 			}
 			polls++
+			ended = a.locker.sleep(ctx, pause)
 		case errors.Is(err, ErrUnavailable):
-			pause = backoff(failures, firstRetry, mostRetry)
-			if time.Since(contact)+pause >= a.config.retryFor {
+			pause := backoff(failures, firstRetry, mostRetry)
+			if time.Since(a.contact)+pause >= a.config.retryFor {
 				return nil, err
 			}
 			failures++
+			ended = a.locker.sleep(ctx, pause)
 		default:
 			return nil, err
 		}
-		if ended := a.locker.sleep(ctx, pause); ended != nil {
+		if ended != nil {
 			return nil, fmt.Errorf("%w; the last try said: %v", a.ended(ended), err)
 		}
 	}
 }
 
-// try makes one try, for a holder of its own: after a lost answer a replay under the old holder could
-// take the resource once more, long after this acquisition's lease was released. The old holder is
-// abandoned first. Each request may take as long as patience.
+// observe tells the observer, of waiting once only.
+func (a *acquisition) observe(which func(*Observer) func(Event), err error) {
+	if a.config.observer == nil || a.told {
+		return
+	}
+	a.told = true
+	e := Event{Claim: fence.Claim{Resource: a.resource}, Err: err}
+	if err != nil {
+		e.Waited = time.Since(a.began)
+	}
+	a.locker.observe(a.config.observer, which, e)
+}
+
+// try makes one try. Without a queue each has a holder of its own: after a lost answer a replay under the old
+// holder could take the resource once more, long after this acquisition's lease was released. In line the holder
+// stays the same until an answer is lost. A holder in doubt is given up before there is another. Each request may take
+// as long as patience.
 func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, error) {
 	l := a.locker
-	limits := limits{closing: l.closing.Done(), most: patience}
+	limits := limits{closing: l.closing.Done(), most: patience, obeyed: l.obeyed}
 	switch {
 	case ctx.Err() != nil:
 		return nil, a.ended(ctx.Err())
 	case l.closing.Err() != nil:
 		return nil, a.ended(ErrClosed)
 	}
-	if a.doubt != uuid.Nil {
-		nobody := fence.Claim{Resource: a.resource, Holder: a.doubt}
-		err, ended := within(ctx, limits, func(ctx context.Context) error {
-			return l.driver.Release(ctx, nobody, 0)
-		})
+	if a.holder == uuid.Nil && a.doubt != uuid.Nil {
+		err, ended := l.ends.within(ctx, limits, a.giveUp)
 		switch {
 		case ended != nil:
 			return nil, a.ended(ended)
@@ -132,51 +183,85 @@ func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, 
 		}
 		a.doubt = uuid.Nil
 	}
-
-	request := driver.Request{Resource: a.resource, Holder: uuid.New(), TTL: a.config.ttl, Label: a.config.label}
-	type answer struct {
-		grant driver.Grant
-		err   error
+	if a.holder == uuid.Nil {
+		a.holder, a.slow = uuid.New(), false
+		a.joinLine()
 	}
-	sent := time.Now()
-	got, ended := within(ctx, limits, func(ctx context.Context) answer {
-		g, err := l.driver.Acquire(ctx, request)
+
+	request := driver.Request{Resource: a.resource, Holder: a.holder, TTL: a.config.ttl, Label: a.config.label}
+	sent := l.clock.Now()
+	got, ended := l.tries.within(ctx, limits, func(ctx context.Context) answer {
+		g, err := a.send(ctx, request)
 		return answer{g, err}
 	})
-	var held *driver.Held
-	switch {
-	case ended == nil && errors.As(got.err, &held):
-		if time.Since(sent) > slowAnswer {
-			a.doubt = request.Holder
-		}
-		return nil, &HeldError{Resource: a.resource, RetryAfter: held.RetryAfter}
-	case ended == nil && got.err == nil && got.grant.Token.Valid():
-		claim := fence.Claim{Resource: a.resource, Token: got.grant.Token, Holder: request.Holder}
+	if l.clock.Now().Sub(sent) > slowAnswer {
+		a.slow = true
+	}
+	a.doubt = a.holder
+	if ended == nil && got.err == nil && got.grant.Token.Valid() {
+		claim := fence.Claim{Resource: a.resource, Token: got.grant.Token, Holder: a.holder}
 		lease, err := l.lease(ctx, claim, a.config, sent, min(a.config.ttl, got.grant.TTL))
-		if err != nil {
-			a.doubt = request.Holder
+		a.holder = uuid.Nil
+		if err == nil {
+			a.doubt, lease.slow = uuid.Nil, a.slow
 		}
 		return lease, err
 	}
-	a.doubt = request.Holder
-	switch {
-	case ended != nil:
+	if ended != nil {
+		a.holder = uuid.Nil
 		return nil, a.ended(ended)
+	}
+	if queued, ok := as[*driver.Queued](got.err); ok && a.queue != nil {
+		a.contact = time.Now()
+		return nil, queued
+	}
+	a.holder = uuid.Nil
+	if held, ok := as[*driver.Held](got.err); ok {
+		a.contact = time.Now()
+		if !a.slow {
+			a.doubt = uuid.Nil
+		}
+		return nil, &HeldError{Resource: a.resource, RetryAfter: held.RetryAfter}
+	}
+	switch {
 	case ctx.Err() != nil:
 		return nil, a.ended(ctx.Err())
 	case got.err != nil:
-		return nil, unavailable("acquire", a.resource, got.err)
+		return nil, failed("acquire", a.resource, got.err)
 	default:
 		return nil, unavailable("acquire", a.resource, fmt.Errorf("the driver granted token %d", got.grant.Token))
 	}
 }
 
-// ended is the error of a try that was cut short by err: the context's, or what within says.
-func (a *acquisition) ended(err error) error {
-	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrClosed) {
-		return unavailable("acquire", a.resource, err)
+// as is errors.As.
+func as[E error](err error) (e E, ok bool) {
+	ok = errors.As(err, &e)
+	return e, ok
+}
+
+func (a *acquisition) send(ctx context.Context, r driver.Request) (driver.Grant, error) {
+	if a.queue == nil {
+		return a.locker.driver.Acquire(ctx, r)
 	}
-	return fmt.Errorf("lock: acquire %q: %w", a.resource, err)
+	return a.queue.Wait(ctx, r, a.place.now(a.locker))
+}
+
+// giveUp ends what the holder in doubt has in the store, or may yet get.
+func (a *acquisition) giveUp(ctx context.Context) error {
+	if a.queue == nil {
+		return a.locker.driver.Release(ctx, fence.Claim{Resource: a.resource, Holder: a.doubt}, 0)
+	}
+	return a.queue.Leave(ctx, a.resource, a.doubt, a.locker.line.listener)
+}
+
+// ended is the error of a try that was cut short by err: the context's, or what within says.
+func (a *acquisition) ended(err error) error { return cutShort("acquire", a.resource, err) }
+
+func cutShort(what, resource string, err error) error {
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrClosed) {
+		return unavailable(what, resource, err)
+	}
+	return fmt.Errorf("lock: %s %q: %w", what, resource, err)
 }
 
 // sleep returns nil after d, or earlier why there is no more waiting.
@@ -191,6 +276,14 @@ func (l *Locker) sleep(ctx context.Context, d time.Duration) error {
 	case <-l.closing.Done():
 		return ErrClosed
 	}
+}
+
+// failed wraps what a driver said: that there is no token left, or else that it could not decide.
+func failed(what, resource string, err error) error {
+	if errors.Is(err, ErrExhausted) {
+		return fmt.Errorf("%s %q: %w", what, resource, err)
+	}
+	return unavailable(what, resource, err)
 }
 
 // unavailable wraps what a driver said. A context's error inside it is the client's own timeout, not

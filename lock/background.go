@@ -98,7 +98,7 @@ func (l *Locker) cleanUp(ctx context.Context, end func(context.Context) error) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err, ended := within(ctx, limits{most: cleanupTry}, end)
+	err, ended := l.ends.within(ctx, limits{most: cleanupTry, obeyed: l.obeyed}, end)
 	if ended != nil {
 		return ended
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -239,10 +240,13 @@ func TestL05_LogHandlerDelaysNoLease(t *testing.T) {
 			return errs
 		}
 		var lease *lock.Lease
+		var once sync.Once
 		stuck := slog.New(handlerFunc(func() {
 			_ = lease.Err() // takes the Locker's mutex
-			time.Sleep(time.Minute)
-			panic("a handler's")
+			once.Do(func() {
+				time.Sleep(30 * time.Second)
+				panic("a handler's")
+			})
 		}))
 		l := newLocker(t, broken, lock.WithLogger(stuck), lock.WithTTL(time.Second))
 		start := time.Now()

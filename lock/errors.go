@@ -19,6 +19,8 @@ var (
 	ErrReleased = errors.New("lock: released")
 	// ErrClosed says that the Locker was closed.
 	ErrClosed = errors.New("lock: closed")
+	// ErrExhausted says that the resource has no larger token left: they end at 9223372036854775807.
+	ErrExhausted = driver.ErrExhausted
 	// ErrUnavailable says that the store could not decide, or its answer was lost. It wraps
 	// [fence.ErrUnavailable].
 	ErrUnavailable = fmt.Errorf("lock: %w", fence.ErrUnavailable)
@@ -55,6 +57,12 @@ func (e *ReleaseError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ReleaseError) Unwrap() error { return e.Err }
+
+// releasedError wraps [ErrReleased].
+type releasedError struct{ resource string }
+
+func (e *releasedError) Error() string { return fmt.Sprintf("%v: %q", ErrReleased, e.resource) }
+func (e *releasedError) Unwrap() error { return ErrReleased }
 
 // causeError is the cause of a lease's ended context: the lease's error, and a cancellation.
 type causeError struct{ err error }

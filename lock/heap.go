@@ -7,7 +7,10 @@ import (
 )
 
 // leaseHeap is the held leases, those first that are due first.
-type leaseHeap struct{ order leaseOrder }
+type leaseHeap struct {
+	order leaseOrder
+	found []*Lease
+}
 
 func (h *leaseHeap) add(le *Lease)    { heap.Push(&h.order, le) }
 func (h *leaseHeap) moved(le *Lease)  { heap.Fix(&h.order, le.place) }
@@ -26,25 +29,25 @@ func (h *leaseHeap) next() (at time.Time, any bool) {
 // together is how much earlier than due a lease is renewed for the sake of one batch with the first.
 func (h *leaseHeap) together() time.Duration {
 	first := h.order[0]
-	return first.config.renewAfter(first.ttl) / 32
+	return first.config.renewAfter(first.ttl) / 100
 }
 
-// due returns the leases that are due by then, or by any clock now. It takes none out.
+// due returns the leases that are due by then. It takes none out. The slice is good until the next call.
 func (h *leaseHeap) due(then time.Time) []*Lease {
-	var due []*Lease
-	var visit func(i int)
-	visit = func(i int) {
-		if i >= len(h.order) {
-			return
-		}
-		if le := h.order[i]; !le.due().After(then) || passed(le.due()) {
-			due = append(due, le)
-			visit(2*i + 1)
-			visit(2*i + 2)
-		}
+	h.found = h.found[:0]
+	h.visit(then, 0)
+	return h.found
+}
+
+func (h *leaseHeap) visit(then time.Time, i int) {
+	if i >= len(h.order) {
+		return
 	}
-	visit(0)
-	return due
+	if le := h.order[i]; !le.due().After(then) {
+		h.found = append(h.found, le)
+		h.visit(then, 2*i+1)
+		h.visit(then, 2*i+2)
+	}
 }
 
 // due is when the lease needs attention: for its renewal, else at its deadline.

@@ -10,14 +10,13 @@ import (
 
 // Lease is a held lock. Its claim never changes. Safe for concurrent use.
 type Lease struct {
-	locker   *Locker
-	config   config
-	claim    fence.Claim
-	granted  time.Time // when the grant's reply came
-	slow     bool      // a copy of the request may still be on its way
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	renewing chan struct{} // one slot: renewals of a lease are serial (L20)
+	locker  *Locker
+	config  config
+	claim   fence.Claim
+	granted time.Time // when the grant's reply came
+	slow    bool      // a copy of the request may still be on its way
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
 
 	// Guarded by locker.mu.
 	ttl      time.Duration
@@ -26,24 +25,23 @@ type Lease struct {
 	pinned   bool      // an unanswered shortening may take effect yet: nothing lifts the deadline
 	place    int       // in the watch's heap
 	end      error     // nil while it is held
-	released bool      // Release was called
+	released bool      // Release or Detach was called
+	renewing bool      // renewals of a lease are serial (L20)
+	renewed  chan struct{}
 }
 
 // lease makes a granted lease and puts it under watch. ctx gives the values. After an error the store
 // may have the lease still.
 func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent time.Time, ttl time.Duration) (*Lease, error) {
 	le := &Lease{
-		locker: l, config: c, claim: claim, granted: time.Now(),
-		renewing: make(chan struct{}, 1),
-		ttl:      c.ttl, deadline: deadline(sent, ttl),
+		locker: l, config: c, claim: claim, granted: l.clock.Now(),
+		ttl: c.ttl, deadline: deadline(sent, ttl),
 	}
-	le.slow = le.granted.Sub(sent) > slowAnswer
-	le.ctx, le.cancel = context.WithCancelCause(fence.NewContext(context.WithoutCancel(ctx), claim))
-	if passed(le.deadline) {
-		le.cancel(nil)
+	if l.clock.passed(le.deadline) {
 		return nil, fmt.Errorf("%w: acquire %q: the grant of %v arrived after %v",
 			ErrUnavailable, claim.Resource, ttl, le.granted.Sub(sent))
 	}
+	le.ctx, le.cancel = context.WithCancelCause(context.WithoutCancel(fence.NewContext(ctx, claim)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -51,7 +49,21 @@ func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent ti
 		return nil, fmt.Errorf("lock: acquire %q: %w", claim.Resource, ErrClosed)
 	}
 	le.renewAt = le.nextRenewal(sent)
-	l.startWatching(le) //nolint:contextcheck // the watch serves all leases, and outlives the call
+	l.leases.add(le)
+	l.arm()
+	return le, nil
+}
+
+// handOut seals the lease, if that is asked for, and tells the observer.
+func (le *Lease) handOut(ctx context.Context, began time.Time) (*Lease, error) {
+	if err := le.seal(ctx, le.config.seal); err != nil {
+		return nil, err
+	}
+	if le.config.observer != nil {
+		le.locker.observe(le.config.observer, acquired, Event{
+			Claim: le.claim, Waited: time.Since(began), Deadline: le.Deadline(),
+		})
+	}
 	return le, nil
 }
 
@@ -86,30 +98,42 @@ func (le *Lease) Bind(ctx context.Context) (context.Context, context.CancelFunc)
 // successful renewal was sent, less a margin of 1 % (at least 5 ms). For an ended lease, when it would
 // have been.
 func (le *Lease) Deadline() time.Time {
+	until, _ := le.ends()
+	return le.locker.clock.public(until)
+}
+
+func (le *Lease) ends() (deadline time.Time, pinned bool) {
 	le.locker.mu.Lock()
 	defer le.locker.mu.Unlock()
-	return le.deadline
+	return le.deadline, le.pinned
 }
 
 // Err returns nil while the lease is held, else an error that wraps [ErrLost] or [ErrReleased]. It looks
 // at the clocks now: a lease whose deadline passed while the process stood still is lost at once.
 func (le *Lease) Err() error {
-	le.locker.mu.Lock()
-	end, over := le.end, passed(le.deadline)
-	le.locker.mu.Unlock()
+	l := le.locker
+	l.mu.Lock()
+	end, over := le.end, l.clock.passed(le.deadline)
+	l.mu.Unlock()
 	if end == nil && over {
 		return le.lose(expired)
 	}
 	return end
 }
 
-const expired = "it expired"
+const (
+	expired = "it expired"
+	gone    = "the store has no such lease any more"
+)
 
 // lose ends the lease as lost, unless it has ended before, and returns why it ended.
 func (le *Lease) lose(why string) error {
+	l := le.locker
 	first, end := le.finish(fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, why))
 	if first {
-		le.locker.warn(le.config.log, "lease lost", "claim", le.claim, "why", why)
+		l.warn(le.config.log, "lease lost", "claim", le.claim, "why", why)
+		until, _ := le.ends()
+		l.observe(le.config.observer, lost, Event{Claim: le.claim, Late: max(0, l.clock.Now().Sub(until)), Err: end})
 	}
 	return end
 }
@@ -125,35 +149,24 @@ func (le *Lease) finish(err error) (first bool, end error) {
 	}
 	le.end = err
 	l.leases.remove(le)
-	if l.leases.empty() {
-		l.rouse() // the watch ends
-	}
 	l.mu.Unlock()
 	le.cancel(&causeError{err})
 	return true, err
 }
 
-// seal has the claim admitted by s, within ctx and the life of the lease. If that fails, or s panics, the
-// lease is released.
-func (le *Lease) seal(ctx context.Context, s Sealer) error {
-	if s == nil {
-		return nil
+// Detach stops managing the lease here and returns its claim: no renewal any more, no release - also not by
+// [Locker.Close] - and no loss is told. In the store it lives on until its expiry; another request or process
+// takes it over with [Locker.Resume]. The lease's context ends; its Release and Renew return [ErrReleased]. For a
+// lease that has ended before, it returns the claim and changes nothing.
+//
+// The claim's holder is the key to the lease. Give it away only as [fence.Keyring.Encode] has it.
+func (le *Lease) Detach() fence.Claim {
+	l := le.locker
+	if le.Err() == nil {
+		l.mu.Lock()
+		le.released = true
+		l.mu.Unlock()
+		_, _ = le.finish(fmt.Errorf("%w: %q, it was detached", ErrReleased, le.claim.Resource))
 	}
-	sealed := false
-	defer func() {
-		if !sealed {
-			le.giveUp(ctx)
-		}
-	}()
-	bound, done := le.Bind(ctx)
-	defer done()
-	err := s.Admit(bound, le.claim)
-	if lost := le.Err(); lost != nil { // also if it was admitted: it is too late to be handed out
-		err = lost
-	}
-	if err != nil {
-		return fmt.Errorf("lock: seal %q: %w", le.claim.Resource, err)
-	}
-	sealed = true
-	return nil
+	return le.claim
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lock/driver"
@@ -13,11 +16,13 @@ import (
 
 // Locker hands out leases from one store. Use New. Safe for concurrent use.
 //
-// One goroutine renews all leases and watches their deadlines, for as long as there are any; Close
-// ends what is left.
+// One timer renews all leases and watches their deadlines, for as long as there are any; one subscription tells
+// all that wait of their turns, for as long as there are any. Close ends what is left.
 type Locker struct {
 	driver   driver.Driver
 	defaults config
+	clock    *clock
+	obeyed   bool // the driver obeys deadlines
 
 	closing      context.Context // ends when Close begins: no more waiting, no more leases
 	beginClosing context.CancelFunc
@@ -26,14 +31,18 @@ type Locker struct {
 	tasks        tasks
 	cleanups     atomic.Int64
 	cleanupSlots chan struct{}
-	warnings     chan struct{}
+	logs, events notices
+	tries        calls[answer]
+	ends         calls[error]
+	renewals     calls[[]error]
+	batches      sync.Pool // of *batch
+	line         line
 
-	wake chan struct{} // tells the watch that a lease is due sooner than it thinks
-
-	mu       sync.Mutex // guards the fields below, and what changes in the leases
-	closed   bool
-	watching bool
-	leases   leaseHeap // all that are held
+	mu     sync.Mutex // guards the fields below, and what changes in the leases
+	closed bool
+	leases leaseHeap   // all that are held
+	timer  *time.Timer // runs watch
+	armed  time.Time   // when it does; zero: it is not set
 }
 
 // New returns a Locker on a store. The options are the defaults of each call; an invalid one is an
@@ -47,13 +56,15 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	l := &Locker{
-		driver: d, defaults: c,
+		driver: d, defaults: c, obeyed: d.Features().ObeysDeadline,
+		clock:        systemClock(),
 		cleanupSlots: make(chan struct{}, cleanupsAtOnce),
-		warnings:     make(chan struct{}, mostWarnings),
-		wake:         make(chan struct{}, 1),
+		line:         line{listener: uuid.New(), waiters: make(map[uuid.UUID]*waiter)},
 	}
 	l.closing, l.beginClosing = context.WithCancel(context.Background())
 	l.background, l.endAll = context.WithCancel(context.Background())
+	l.logs = notices{tasks: &l.tasks, over: l.background}
+	l.events = notices{tasks: &l.tasks, over: l.background}
 	return l, nil
 }
 
@@ -75,36 +86,37 @@ func (l *Locker) Close(ctx context.Context) error {
 
 	var open []*Lease
 	for _, le := range held {
-		if first, _ := le.finish(fmt.Errorf("%w: %q: %w", ErrReleased, le.claim.Resource, ErrClosed)); !first {
-			continue // released or lost meanwhile
-		}
-		open = append(open, le)
+		if first, _ := le.finish(fmt.Errorf("%w: %q: %w", ErrReleased, le.claim.Resource, ErrClosed)); first {
+			open = append(open, le)
+		} // else released or lost meanwhile
 	}
-	var (
-		mu     sync.Mutex
-		failed []error
-		slots  = make(chan struct{}, closeAtOnce)
-	)
-	for _, le := range open {
-		slots <- struct{}{}
-		l.tasks.begin()
-		go func() {
-			defer l.tasks.end()
-			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(ctx, releaseWithin)
-			defer cancel()
-			if err := le.release(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, err)
-			}
-		}()
-	}
+	failed := concurrently(open, func(le *Lease) error { return le.release(ctx) })
 	ended := l.tasks.wait(ctx)
-	mu.Lock()
-	defer mu.Unlock()
-	return errors.Join(append(failed, ended)...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	return errors.Join(failed, ended)
 }
 
-// closeAtOnce is how many releases a Close has under way.
-const closeAtOnce = 32
+// releasesAtOnce is how many of many leases are released at one time.
+const releasesAtOnce = 32
+
+// concurrently calls release for all leases and returns its errors, joined in the order of the leases.
+func concurrently(leases []*Lease, release func(*Lease) error) error {
+	var (
+		wg    sync.WaitGroup
+		slots = make(chan struct{}, releasesAtOnce)
+		errs  = make([]error, len(leases))
+	)
+	for i, le := range leases {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = release(le)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +25,8 @@ type config struct {
 	seal       Sealer
 	retryFor   time.Duration
 	log        *slog.Logger // nil: none
+	observer   *Observer    // nil: none
+	onlyFrom   string       // fingerprint; "": whoever has it
 }
 
 // renewal is when a lease renews itself.
@@ -43,11 +44,6 @@ const (
 	minEvery = 5 * time.Millisecond
 	maxLabel = 128
 )
-
-// Sealer admits a claim. Every guard with the full rule is one.
-type Sealer interface {
-	Admit(ctx context.Context, c fence.Claim) error
-}
 
 // WithTTL sets how long the lease lives after its grant and after each renewal: whole milliseconds, 20 ms
 // to 10 years. Default 30 s.
@@ -77,14 +73,20 @@ func WithMinHold(d time.Duration) Option { return func(c *config) { c.minHold = 
 // control characters. Default host:pid.
 func WithLabel(s string) Option { return func(c *config) { c.label = s } }
 
-// WithSeal admits the claim to s before the lease is handed out (L18). s must have the full rule. If
-// it refuses or fails, the lease is released and Acquire returns the error of s, wrapped. nil: no
-// seal, the default.
+// WithSeal admits the claim to s before the lease is handed out (L18). s must have the full rule. If it says that the
+// claim is stale or a duplicate, the tokens have fallen behind the mark: the lease gets one past it and s is asked
+// again (L19), if the store can do that. If s refuses or fails, the lease is released and Acquire returns the
+// error of s, wrapped. nil: no seal, the default.
 func WithSeal(s Sealer) Option { return func(c *config) { c.seal = s } }
 
 // WithRetryFor sets how long Acquire goes on without any contact with the store before it returns
 // [ErrUnavailable]. 0: not at all. Default 5 s.
 func WithRetryFor(d time.Duration) Option { return func(c *config) { c.retryFor = d } }
+
+// IfHeldBy limits [Locker.Break] to the lease of one holder, named by its fingerprint: see [Info] and
+// [fence.Fingerprint]. If another has the resource by now, Break returns [ErrLost] and changes nothing. "": whoever has
+// it, the default.
+func IfHeldBy(fingerprint string) Option { return func(c *config) { c.onlyFrom = fingerprint } }
 
 // WithLogger sets where lost leases and failed renewals are logged, as warnings, on goroutines of their
 // own: a slow handler delays no lease, and what one that is stuck doesn't take is dropped. nil: nowhere,
@@ -105,14 +107,27 @@ func defaults() config {
 
 // with returns c as changed by the options, complete and valid.
 func (c config) with(opts []Option) (config, error) {
-	for _, o := range opts {
-		if o == nil {
-			return c, fmt.Errorf("%w: an option is nil", fence.ErrInvalid)
-		}
-		o(&c)
+	if len(opts) == 0 {
+		return c, c.validate()
+	}
+	c, err := c.apply(opts)
+	if err != nil {
+		return c, err
 	}
 	return c, c.validate()
 }
+
+func (c config) apply(opts []Option) (config, error) {
+	for _, o := range opts {
+		if o == nil {
+			return c, errNilOption
+		}
+		o(&c)
+	}
+	return c, nil
+}
+
+var errNilOption = fmt.Errorf("%w: an option is nil", fence.ErrInvalid)
 
 func (c config) validate() error {
 	if err := validateTTL("WithTTL", c.ttl); err != nil {

@@ -30,17 +30,15 @@ func (le *Lease) Release(ctx context.Context) error {
 	le.released = true
 	l.mu.Unlock()
 	if again {
-		return fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource)
+		return &releasedError{le.claim.Resource}
 	}
 	l.tasks.begin()
 	defer l.tasks.end()
 	end := le.Err() // looks at the clocks first: what has expired is lost, not released
 	if end == nil {
 		var first bool
-		if first, end = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource)); first {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
-			defer cancel()
-			return le.release(ctx)
+		if first, end = le.finish(&releasedError{le.claim.Resource}); first {
+			return le.release(context.WithoutCancel(ctx))
 		}
 	}
 	if errors.Is(end, ErrLost) && le.keep() == 0 {
@@ -53,42 +51,28 @@ func (le *Lease) Release(ctx context.Context) error {
 func (le *Lease) release(ctx context.Context) error {
 	l := le.locker
 	send := func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, le.keep()) }
-	err, ended := within(ctx, limits{}, send)
-	if ended != nil {
-		err = fmt.Errorf("no answer in time: %w", ended)
+	err, ended := l.ends.within(ctx, limits{most: releaseWithin, obeyed: l.obeyed}, send)
+	switch {
+	case ended != nil:
+		err = unavailable("release", le.claim.Resource, fmt.Errorf("no answer in time: %w", ended))
+	case errors.Is(err, ErrLost):
+		err = fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, gone)
+	case err != nil:
+		err = unavailable("release", le.claim.Resource, err)
 	}
 	switch {
 	case err == nil && le.slow:
 		l.abandon(ctx, le.claim.Resource, le.claim.Holder)
-		return nil
-	case err == nil:
-		return nil
-	case errors.Is(err, ErrLost):
-		return fmt.Errorf("%w: %q, the store has no such lease any more", ErrLost, le.claim.Resource)
-	default:
+	case errors.Is(err, ErrUnavailable):
 		l.inBackground(ctx, le.claim.Resource, send)
-		return unavailable("release", le.claim.Resource, err)
 	}
+	l.observe(le.config.observer, released, Event{Claim: le.claim, Err: err})
+	return err
 }
 
 // keep is what is left of the minimum hold.
 func (le *Lease) keep() time.Duration {
-	return max(0, time.Until(le.granted.Add(le.config.minHold)))
-}
-
-// giveUp ends a lease that is not handed out, in the background if ctx has ended.
-func (le *Lease) giveUp(ctx context.Context) {
-	l := le.locker
-	_, _ = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource))
-	if ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(ctx, releaseWithin)
-		defer cancel()
-		err, ended := within(ctx, limits{}, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
-		if ended == nil && (err == nil || errors.Is(err, ErrLost)) && !le.slow {
-			return
-		}
-	}
-	l.abandon(ctx, le.claim.Resource, le.claim.Holder)
+	return max(0, le.granted.Add(le.config.minHold).Sub(le.locker.clock.Now()))
 }
 
 // abandon ends in the background what holder has of the resource, or may yet get.

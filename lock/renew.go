@@ -40,16 +40,15 @@ func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	}
 	bound, done := le.Bind(ctx)
 	defer done()
-	select {
-	case le.renewing <- struct{}{}:
-	case <-bound.Done():
+	if !le.takeTurn(bound) {
 		return le.renewalEnded(ctx)
 	}
-	defer func() { <-le.renewing }()
+	defer le.passTurn()
 	if bound.Err() != nil {
 		return le.renewalEnded(ctx)
 	}
-	sent := time.Now()
+	l := le.locker
+	sent := l.clock.Now()
 	until, pinned := le.ends()
 	if pinned {
 		return unavailable("renew", le.claim.Resource, errPinned)
@@ -59,27 +58,54 @@ func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 		most = patience(most) // the automatic renewals wait meanwhile
 	}
 	r := driver.Renewal{Claim: le.claim, TTL: ttl, Shorten: deadline(sent, ttl).Before(until)}
-	errs, ended := within(bound, limits{most: most}, func(ctx context.Context) []error {
-		return le.locker.driver.Renew(ctx, []driver.Renewal{r})
+	errs, ended := l.renewals.within(bound, limits{most: most}, func(ctx context.Context) []error {
+		return l.driver.Renew(ctx, []driver.Renewal{r})
 	})
 	err := ended
 	if ended == nil {
 		err = answerTo(errs, 0)
 	}
-	err = le.renewed(r, sent, err)
+	err = le.takeIn(r, sent, err)
 	if err != nil && ctx.Err() != nil && le.Err() == nil {
 		return le.renewalEnded(ctx)
 	}
 	return err
 }
 
-var errPinned = errors.New("an unanswered request to shorten the lease may take effect yet")
+// takeTurn waits until no other renewal of the lease is under way, or ctx ends.
+func (le *Lease) takeTurn(ctx context.Context) bool {
+	l := le.locker
+	for {
+		l.mu.Lock()
+		if !le.renewing {
+			le.renewing = true
+			l.mu.Unlock()
+			return true
+		}
+		if le.renewed == nil {
+			le.renewed = make(chan struct{})
+		}
+		ended := le.renewed
+		l.mu.Unlock()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
 
-func (le *Lease) ends() (deadline time.Time, pinned bool) {
+func (le *Lease) passTurn() {
 	le.locker.mu.Lock()
 	defer le.locker.mu.Unlock()
-	return le.deadline, le.pinned
+	le.renewing = false
+	if le.renewed != nil {
+		close(le.renewed)
+		le.renewed = nil
+	}
 }
+
+var errPinned = errors.New("an unanswered request to shorten the lease may take effect yet")
 
 func (le *Lease) renewalEnded(ctx context.Context) error {
 	if err := le.Err(); err != nil {
@@ -88,40 +114,46 @@ func (le *Lease) renewalEnded(ctx context.Context) error {
 	return fmt.Errorf("lock: renew %q: %w", le.claim.Resource, ctx.Err())
 }
 
-// renewed takes in the answer to a renewal and returns what it means for the lease.
-func (le *Lease) renewed(r driver.Renewal, sent time.Time, err error) error {
+// takeIn takes in the answer to a renewal and returns what it means for the lease.
+func (le *Lease) takeIn(r driver.Renewal, sent time.Time, err error) error {
 	l := le.locker
 	l.mu.Lock()
+	now := l.clock.Now()
 	switch {
 	case le.end != nil:
 		defer l.mu.Unlock()
 		return le.end
-	case passed(le.deadline): // also if the store says yes: a lost lease never revives (L08)
+	case !now.Before(le.deadline): // also if the store says yes: a lost lease never revives (L08)
 		l.mu.Unlock()
 		return le.lose(expired)
 	case errors.Is(err, ErrLost):
 		l.mu.Unlock()
-		return le.lose("the store has no such lease any more")
+		return le.lose(gone)
 	}
 	defer l.mu.Unlock()
 	until := deadline(sent, r.TTL)
+	event := renewed
 	if err == nil {
 		if r.Shorten || until.After(le.deadline) {
 			le.ttl, le.deadline = r.TTL, until
 		}
 		le.renewAt = le.nextRenewal(sent)
 	} else {
+		event = renewFailed
 		err = unavailable("renew", le.claim.Resource, err)
 		switch {
 		case r.Shorten: // it may have been shortened, or may yet (L20)
 			le.deadline, le.pinned, le.renewAt = until, true, time.Time{}
 		case le.config.renewAfter(le.ttl) > 0:
-			le.renewAt = time.Now().Add(retryRenewalAfter(time.Until(le.deadline)))
+			le.renewAt = now.Add(retryRenewalAfter(le.deadline.Sub(now)))
 		}
-		l.warn(le.config.log, "renewal failed", "claim", le.claim, "deadline", le.deadline, "error", err)
+		l.warn(le.config.log, "renewal failed", "claim", le.claim, "deadline", l.clock.public(le.deadline), "error", err)
 	}
 	l.leases.moved(le)
-	l.rouse()
+	l.arm()
+	if le.config.observer != nil {
+		l.observe(le.config.observer, event, Event{Claim: le.claim, Deadline: l.clock.public(le.deadline), Err: err})
+	}
 	return err
 }
 
@@ -151,60 +183,43 @@ func answerTo(errs []error, i int) error {
 	return errs[i]
 }
 
-// startWatching puts the lease under watch. l.mu is held.
-func (l *Locker) startWatching(le *Lease) {
-	l.leases.add(le)
-	if l.watching {
-		l.rouse()
+// arm sets the timer for the lease that is due first, if it isn't set for sooner. l.mu is held.
+func (l *Locker) arm() {
+	next, any := l.leases.next()
+	if !any {
 		return
 	}
-	l.watching = true
-	l.tasks.begin()
-	go func() {
-		defer l.tasks.end()
-		l.watch()
-	}()
-}
-
-// rouse makes the watch look at the leases again.
-func (l *Locker) rouse() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
+	now := l.clock.Now()
+	at := earlier(next, now.Add(watchTick))
+	if !l.armed.IsZero() && !at.Before(l.armed) {
+		return
+	}
+	l.armed = at
+	if l.timer == nil {
+		l.timer = time.AfterFunc(at.Sub(now), l.watch)
+	} else {
+		l.timer.Reset(at.Sub(now))
 	}
 }
 
-// watch renews leases in time and ends those whose deadline has passed, until there are none.
+// watch renews leases in time and ends those whose deadline has passed. It is called by the timer, on a goroutine of
+// its own, and may be under way more than once: a renewal that hangs delays nothing else.
 func (l *Locker) watch() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		l.mu.Lock()
-		lost, batch := l.takeDue()
-		next, any := l.leases.next()
-		l.watching = any
-		l.mu.Unlock()
-		for _, le := range lost {
-			_ = le.lose(expired) // its context tells the holder
-		}
-		if len(batch.leases) > 0 {
-			l.tasks.begin()
-			go func() {
-				defer l.tasks.end()
-				l.renew(batch)
-			}()
-		}
-		switch {
-		case len(lost) > 0:
-			continue
-		case !any:
-			return
-		}
-		timer.Reset(min(time.Until(next), watchTick))
-		select {
-		case <-timer.C:
-		case <-l.wake:
-		}
+	l.tasks.begin()
+	defer l.tasks.end()
+	l.clock.refresh()
+	l.mu.Lock()
+	l.armed = time.Time{}
+	lost, b := l.takeDue()
+	l.mu.Unlock()
+	for _, le := range lost {
+		_ = le.lose(expired) // its context tells the holder
+	}
+	l.mu.Lock()
+	l.arm()
+	l.mu.Unlock()
+	if b != nil {
+		l.renew(b)
 	}
 }
 
@@ -215,52 +230,78 @@ type batch struct {
 	least    time.Time // the first of their deadlines
 }
 
-// takeDue returns the leases whose deadline has passed, and those to be renewed now. l.mu is held.
-func (l *Locker) takeDue() (lost []*Lease, b batch) {
-	next, any := l.leases.next()
-	if !any || !passed(next) {
-		return nil, b
+// newBatch returns an empty one. Their memory is used again: a renewal allocates nothing here.
+func (l *Locker) newBatch() *batch {
+	if b, ok := l.batches.Get().(*batch); ok {
+		return b
 	}
-	for _, le := range l.leases.due(time.Now().Add(l.leases.together())) {
+	return &batch{}
+}
+
+func (l *Locker) freeBatch(b *batch) {
+	clear(b.leases)
+	b.leases, b.renewals = b.leases[:0], b.renewals[:0]
+	l.batches.Put(b)
+}
+
+func (b *batch) add(le *Lease) {
+	if len(b.leases) == 0 || le.deadline.Before(b.least) {
+		b.least = le.deadline
+	}
+	b.leases = append(b.leases, le)
+	b.renewals = append(b.renewals, driver.Renewal{Claim: le.claim, TTL: le.ttl})
+}
+
+// takeDue returns the leases whose deadline has passed, and those to be renewed now: nil, if there are none. l.mu is
+// held.
+func (l *Locker) takeDue() (lost []*Lease, b *batch) {
+	next, any := l.leases.next()
+	now := l.clock.Now()
+	if !any || now.Before(next) {
+		return nil, nil
+	}
+	due := l.leases.due(now.Add(l.leases.together()))
+	defer clear(due)
+	for _, le := range due {
 		switch {
-		case passed(le.deadline):
+		case !now.Before(le.deadline):
 			lost = append(lost, le)
 			continue
 		case le.renewAt.IsZero():
 			continue // due soon, at its deadline
-		case len(b.leases) == renewAtOnce:
+		case b != nil && len(b.leases) == renewAtOnce:
 			return lost, b // the rest stays due
+		case le.renewing: // by Renew
+			le.renewAt = now.Add(retryRenewalAfter(le.deadline.Sub(now)))
+		default:
+			if b == nil {
+				b = l.newBatch()
+			}
+			b.add(le)
+			le.renewing, le.renewAt = true, time.Time{}
 		}
-		select {
-		case le.renewing <- struct{}{}:
-			le.renewAt = time.Time{}
-			l.leases.moved(le)
-		default: // Renew is at it
-			le.renewAt = time.Now().Add(retryRenewalAfter(time.Until(le.deadline)))
-			l.leases.moved(le)
-			continue
-		}
-		if len(b.leases) == 0 || le.deadline.Before(b.least) {
-			b.least = le.deadline
-		}
-		b.leases = append(b.leases, le)
-		b.renewals = append(b.renewals, driver.Renewal{Claim: le.claim, TTL: le.ttl})
+		l.leases.moved(le)
 	}
 	return lost, b
 }
 
 // renew sends the batch and takes in the answers.
-func (l *Locker) renew(b batch) {
-	sent := time.Now()
-	ctx, cancel := context.WithTimeout(l.closing, patience(b.least.Sub(sent)))
+func (l *Locker) renew(b *batch) {
+	sent := l.clock.Now()
+	most := patience(b.least.Sub(sent))
+	// A driver that looks at its context returns what it has by then: from those stores, or parts of one, that answer.
+	ctx, cancel := context.WithTimeout(l.closing, most-most/8)
 	defer cancel()
-	errs, ended := within(ctx, limits{}, func(ctx context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
+	errs, ended := l.renewals.within(l.closing, limits{most: most}, func(context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
 	for i, le := range b.leases {
 		err := ended
 		if ended == nil {
 			err = answerTo(errs, i)
 		}
-		_ = le.renewed(b.renewals[i], sent, err) // logged there; the lease's context tells of a loss
-		<-le.renewing
+		_ = le.takeIn(b.renewals[i], sent, err) // logged there; the lease's context tells of a loss
+		le.passTurn()
+	}
+	if ended == nil {
+		l.freeBatch(b) // else the driver still reads it
 	}
 }

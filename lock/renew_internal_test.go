@@ -17,15 +17,15 @@ import (
 // taking in, and the watch not have run yet.
 func TestL08_AnswerTakenInAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := New(struct{ driver.Driver }{})
+		l, err := New(noDriver{})
 		require.NoError(t, err)
-		l.watching = true // by nobody
+		l.armed = time.Now() // so nothing is due before the watch looks, and it never does
 		claim := fence.Claim{Resource: "a", Token: 1, Holder: uuid.New()}
 		sent := time.Now()
 		le, err := l.lease(t.Context(), claim, l.defaults, sent, time.Second)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		err = le.renewed(driver.Renewal{Claim: claim, TTL: time.Minute}, sent.Add(time.Second/2), nil)
+		err = le.takeIn(driver.Renewal{Claim: claim, TTL: time.Minute}, sent.Add(time.Second/2), nil)
 		require.ErrorIs(t, err, ErrLost)
 		require.ErrorIs(t, le.Err(), ErrLost)
 		require.ErrorIs(t, context.Cause(le.Context()), ErrLost)
@@ -35,7 +35,7 @@ func TestL08_AnswerTakenInAfterTheDeadline(t *testing.T) {
 // TestClose_GrantThatArrivesMeanwhileIsNoLease has the grant come between Close's look at what is held and
 // its end.
 func TestClose_GrantThatArrivesMeanwhileIsNoLease(t *testing.T) {
-	l, err := New(struct{ driver.Driver }{})
+	l, err := New(noDriver{})
 	require.NoError(t, err)
 	require.NoError(t, l.Close(t.Context()))
 	claim := fence.Claim{Resource: "a", Token: 1, Holder: uuid.New()}

@@ -36,6 +36,7 @@ type daemon struct {
 // kind is what differs between the servers.
 type kind interface {
 	name() string
+	freePort() (int, error)
 	command(dir string, port int) *exec.Cmd
 	ready(dir string, port, pid int) error // nil once the process pid serves on port
 	polite() syscall.Signal                // ends it, data kept
@@ -51,7 +52,7 @@ func startDaemon(k kind, dir string, r *reaper) (*daemon, error) {
 	again := true
 	var err error
 	for again {
-		if d.port, err = freePort(); err != nil {
+		if d.port, err = k.freePort(); err != nil {
 			break
 		}
 		again, err = d.launch(deadline)
@@ -109,6 +110,20 @@ func (d *daemon) checkLocked() error {
 		return d.process.failure("is not running")
 	}
 	return nil
+}
+
+// serving reports whether it runs and is not paused.
+func (d *daemon) serving() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.frozen == nil && d.process.running()
+}
+
+// report is an error that shows the state of the server and the end of its log.
+func (d *daemon) report(what string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.process.failure(what)
 }
 
 func (d *daemon) pause() error {

@@ -1,5 +1,6 @@
-// Package testenv gives tests real servers - Redis and PostgreSQL, started on free ports of 127.0.0.1 -
-// and a TCP proxy that misbehaves on command. It returns URLs and imports no database client.
+// Package testenv gives tests real servers - Redis, alone or as Sentinel and Cluster, and PostgreSQL, started
+// on free ports of 127.0.0.1 - and a TCP proxy that misbehaves on command. It returns URLs and imports
+// no database client.
 //
 //	func TestMain(m *testing.M) { testenv.Main(m) }
 //
@@ -23,6 +24,28 @@
 // [NewRedis] and [NewPostgres] start a server for one test (about 50 ms and 500 ms), which may then
 // pause, kill, stop and restart it: see [Server]. Such a test needs the programs on this machine
 // whatever the variables say.
+//
+// # Sentinel and Cluster
+//
+// [NewSentinel] and [NewCluster] start several Redis servers that work together, private to one test
+// (about 1 s and 2 s), each of which the test may pause, kill and restart:
+//
+//	s := testenv.NewSentinel(t)       // a primary, a replica, three sentinels
+//	s.KillPrimary()
+//	s.AwaitFailover()                 // returns the new primary, after about 2.5 s
+//	s.Primary().Restart()             // the old one
+//	s.AwaitSync()                     // is a replica now, after about 5 s
+//
+//	c := testenv.NewCluster(t)        // three primaries; NewReplicatedCluster: and three replicas
+//	slot := c.SlotOf("lock:seat/A12")
+//	move := c.BeginMove(slot, 0)      // on its way: both nodes serve, with ASK and TRYAGAIN
+//	move.Finish()                     // or both in one: c.MoveSlot(slot, 0)
+//	c.Node(1).Kill()
+//	c.AwaitState("fail")              // after 2 to 4 s
+//
+// What they do by themselves is waited for up to a minute; then the test fails with the last answer and
+// all logs. A machine so busy that a server gets no processor for a second can see a failover that the
+// test did not ask for. Tests that could run on [Redis] belong there.
 //
 // Under -short every function that needs a server skips its test, and that is the only skip. A
 // program that is not installed fails the test with the command that installs it. A start takes at most

@@ -39,10 +39,17 @@ func TestRole(t *testing.T) {
 		}
 		addrs = append(addrs, shared.Addr(), paused.Addr(), NewRedis(t).Addr())
 	}
+	if role == "groups" { // with members in every state
+		s, c := NewSentinel(t), NewCluster(t)
+		s.Sentinels()[0].Pause()
+		s.Replica().Pause()
+		c.Node(2).Pause()
+		addrs = append(append(append(addrs, s.Addrs()...), c.Addrs()...), s.Primary().Addr(), s.Replica().Addr())
+	}
 	fmt.Println("ROLE", current.root, strings.Join(addrs, " "))
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until told
 	switch role {
-	case "end", "all", "busy":
+	case "end", "all", "busy", "groups":
 	case "fail":
 		t.Error("failed as told")
 	case "leak":
@@ -167,6 +174,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 	}{
 		{"end", 0, "PASS"},
 		{"all", 0, "PASS"},
+		{"groups", 0, "PASS"},
 		{"fail", 1, "failed as told"},
 		{"leak", 1, "left goroutines behind"},
 		{"panic", 2, "panicked as told"},
@@ -182,14 +190,16 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 			o.requireGone(t)
 		})
 	}
-	t.Run("killed", func(t *testing.T) {
-		t.Parallel()
-		o := startOther(t, "busy")
-		require.Greater(t, len(o.all), 10)
-		require.NoError(t, o.cmd.Process.Signal(syscall.SIGKILL))
-		o.ended(t)
-		o.requireGone(t)
-	})
+	for role, least := range map[string]int{"busy": 10, "groups": 8} {
+		t.Run("killed when "+role, func(t *testing.T) {
+			t.Parallel()
+			o := startOther(t, role)
+			require.Greater(t, len(o.all), least)
+			require.NoError(t, o.cmd.Process.Signal(syscall.SIGKILL))
+			o.ended(t)
+			o.requireGone(t)
+		})
+	}
 }
 
 func TestTwoBinariesAtOnce(t *testing.T) {

@@ -128,6 +128,7 @@ type postgresKind struct {
 
 func (postgresKind) name() string           { return "PostgreSQL" }
 func (postgresKind) polite() syscall.Signal { return syscall.SIGINT }
+func (postgresKind) freePort() (int, error) { return freePort() }
 
 func (k postgresKind) initdb() (string, error) {
 	dir, reaper, err := current.newDir("initdb")

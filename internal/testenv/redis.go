@@ -3,12 +3,12 @@
 package testenv
 
 import (
-	"bufio"
-	"fmt"
+	"errors"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -64,12 +64,27 @@ func startRedis(args []string) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, reaper, err := current.newDir("redis")
+	return startRedisKind(redisKind{path: path, args: args}, "")
+}
+
+// startRedisKind starts a server in a folder of its own. conf is the content of its configuration file, if
+// it is to have one.
+func startRedisKind(k kind, conf string) (*daemon, error) {
+	dir, reaper, err := current.newDir(strings.ToLower(k.name()))
 	if err != nil {
 		return nil, err
 	}
-	return startDaemon(redisKind{path: path, args: args}, dir, reaper)
+	if conf != "" {
+		if err := os.WriteFile(filepath.Join(dir, redisConf), []byte(conf), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return startDaemon(k, dir, reaper)
 }
+
+// redisConf is the file that a server reads at its start, if it is there, and rewrites when it is told to be
+// somebody's replica; what its command line says takes precedence.
+const redisConf = "redis.conf"
 
 type redisKind struct {
 	path string
@@ -78,47 +93,44 @@ type redisKind struct {
 
 func (redisKind) name() string           { return "Redis" }
 func (redisKind) polite() syscall.Signal { return syscall.SIGTERM }
+func (redisKind) freePort() (int, error) { return freePort() }
 func (redisKind) clean(string)           {}
 
 func (k redisKind) command(dir string, port int) *exec.Cmd {
-	args := []string{
+	var args []string
+	if _, err := os.Stat(filepath.Join(dir, redisConf)); err == nil {
+		args = append(args, redisConf)
+	}
+	args = append(args,
 		"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}
+	)
 	cmd := exec.Command(k.path, append(args, k.args...)...)
 	cmd.Dir = dir
 	return cmd
 }
 
-// ready asks the server who it is: another one may have taken the port.
 func (redisKind) ready(_ string, port, pid int) error {
-	conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
+	info, err := infoOf(port, pid)
+	if respErr := respError(""); errors.As(err, &respErr) && strings.HasPrefix(string(respErr), "NOAUTH") {
+		return nil // it was told to want a password; so it serves
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
-	if _, err := conn.Write([]byte("INFO\r\nQUIT\r\n")); err != nil {
-		return err
-	}
-	mine, loaded := false, false
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		switch line := strings.TrimRight(lines.Text(), "\r"); {
-		case strings.HasPrefix(line, "-NOAUTH"):
-			return nil // it was told to want a password; so it serves
-		case line == fmt.Sprintf("process_id:%d", pid):
-			mine = true
-		case line == "loading:0":
-			loaded = true
-		}
-	}
-	if !mine || !loaded {
+	if infoField(info, "loading") != "0" {
 		return errNotYet
 	}
 	return nil
+}
+
+// infoOf asks the server about itself, and who it is: another one may have taken the port.
+func infoOf(port, pid int) (string, error) {
+	info, err := askText(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "INFO")
+	if err == nil && infoField(info, "process_id") != strconv.Itoa(pid) {
+		err = errNotYet
+	}
+	return info, err
 }
 
 // externalServer is a server that we do not manage. It must be there.

@@ -87,6 +87,25 @@ func TestRedisKillAndRestart(t *testing.T) {
 	}
 }
 
+func TestRedisArguments(t *testing.T) {
+	t.Parallel()
+	r := NewRedis(t, "--requirepass", "secret", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+	assert.Contains(t, answerOf(t, r.Addr(), "PING"), "NOAUTH")
+	assert.Contains(t, answerOf(t, r.Addr(), "AUTH", "wrong"), "WRONGPASS")
+	conn, err := dialResp(r.Addr())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = conn.ask("AUTH", "secret")
+	require.NoError(t, err)
+	for setting, want := range map[string]string{"maxmemory": "67108864", "maxmemory-policy": "allkeys-lru"} {
+		answer, err := conn.ask("CONFIG", "GET", setting)
+		require.NoError(t, err)
+		assert.Equal(t, []any{setting, want}, answer)
+	}
+	r.Restart()
+	assert.Contains(t, answerOf(t, r.Addr(), "PING"), "NOAUTH")
+}
+
 func TestSharedServersCannotBePaused(t *testing.T) {
 	for name, s := range map[string]*Server{"NewRedis": Redis(t).Server, "NewPostgres": Postgres(t).Server} {
 		for _, action := range []func(*Server){

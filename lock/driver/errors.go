@@ -10,6 +10,9 @@ import (
 // somebody.
 var ErrLost = errors.New("lock: lost")
 
+// ErrExhausted says that no larger token is left: they end at 9223372036854775807.
+var ErrExhausted = errors.New("lock: no token left")
+
 // Held says that another holder has the resource.
 type Held struct {
 	RetryAfter time.Duration // what is left of the other's lease; 0: unknown

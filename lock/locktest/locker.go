@@ -8,18 +8,51 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringfence/ringfence/lock"
+	"github.com/ringfence/ringfence/lock/driver"
 )
 
+// lockerCases are what package lock makes of every driver.
+func lockerCases() []testCase {
+	return []testCase{
+		{"Locker/L05_LossIsTold", (*suite).lossIsTold},
+		{"Locker/L09_ReleaseIgnoresTheContext", (*suite).releaseIgnoresTheContext},
+		{"Locker/L13_LeaseIsRenewed", (*suite).leaseIsRenewed},
+		{"Locker/C19_StaleReleaseTouchesNobody", (*suite).staleReleaseTouchesNobody},
+		{"Locker/AcquireWaitsForRelease", (*suite).acquireWaitsForRelease},
+	}
+}
+
+// locker returns one on the driver, that is closed at the end.
 func (s *suite) locker(opts ...lock.Option) *lock.Locker {
 	s.Helper()
-	l, err := lock.New(s.d, opts...)
+	return s.lockerOn(s.d, opts...)
+}
+
+func (s *suite) lockerOn(d driver.Driver, opts ...lock.Option) *lock.Locker {
+	s.Helper()
+	l, err := lock.New(d, opts...)
 	require.NoError(s, err)
 	s.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		assert.NoError(s, l.Close(ctx))
+		if err := l.Close(ctx); err != nil {
+			assert.ErrorIs(s, err, lock.ErrClosed)
+		}
 	})
 	return l
+}
+
+// requireEnds waits until ctx ends, with that cause.
+func (s *suite) requireEnds(ctx context.Context, why error) {
+	s.Helper()
+	select {
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+		require.Fail(s, "the loss was not told")
+	}
+	cause := context.Cause(ctx)
+	require.ErrorIs(s, cause, why)
+	require.ErrorIs(s, cause, context.Canceled)
 }
 
 // lossIsTold has the lease end in the store behind its holder's back.
@@ -28,14 +61,7 @@ func (s *suite) lossIsTold() {
 	lease, err := l.Acquire(s.ctx, s.resource)
 	require.NoError(s, err)
 	require.NoError(s, s.d.Release(s.ctx, lease.Claim(), 0))
-	select {
-	case <-lease.Context().Done():
-	case <-s.ctx.Done():
-		require.Fail(s, "the loss was not told")
-	}
-	cause := context.Cause(lease.Context())
-	require.ErrorIs(s, cause, lock.ErrLost)
-	require.ErrorIs(s, cause, context.Canceled)
+	s.requireEnds(lease.Context(), lock.ErrLost)
 	require.ErrorIs(s, lease.Err(), lock.ErrLost)
 	require.ErrorIs(s, lease.Release(s.ctx), lock.ErrLost)
 }
@@ -60,7 +86,7 @@ func (s *suite) leaseIsRenewed() {
 	lease, err := l.Acquire(s.ctx, s.resource)
 	require.NoError(s, err)
 	for end := time.Now().Add(3 * s.short); time.Now().Before(end); {
-		s.wait(s.short / 10)
+		s.pass(s.short / 10)
 		require.NoError(s, lease.Err())
 		s.requireHeld(s.resource)
 	}
@@ -76,6 +102,7 @@ func (s *suite) staleReleaseTouchesNobody() {
 	require.ErrorIs(s, lease.Renew(s.ctx, s.long), lock.ErrLost)
 	require.ErrorIs(s, lease.Release(s.ctx), lock.ErrLost)
 	require.ErrorIs(s, lease.Release(s.ctx), lock.ErrReleased)
+	require.NoError(s, l.Close(s.ctx)) // and with it what was still to be cleaned up
 	s.requireHeld(s.resource)
 	s.release(next)
 }
@@ -89,7 +116,7 @@ func (s *suite) acquireWaitsForRelease() {
 	require.ErrorAs(s, err, &held)
 	require.Equal(s, s.resource, held.Resource)
 
-	got := make(chan *lock.Lease)
+	got := make(chan *lock.Lease, 1)
 	go func() {
 		lease, err := l.Acquire(s.ctx, s.resource)
 		assert.NoError(s, err)

@@ -2,131 +2,95 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/require"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lock/driver"
 )
 
-// Run judges a driver: the protocol of package driver first, then what package lock makes of it.
-// fresh is called once for each case and may return drivers on one store; the suite uses resource
-// names of its own. Cases run in parallel.
+// Run judges a driver: the protocol of package driver first, then what package lock makes of it. Of the
+// optional abilities it judges those that the driver has.
+//
+// fresh is called once for each case, and once more to see what the driver can do; it may return drivers
+// on one store: the suite uses resource names of its own. Cases run in parallel.
 func Run(t *testing.T, fresh func(t *testing.T) driver.Driver) {
-	cases := []struct {
-		name string
-		run  func(s *suite)
-	}{
-		{"L01_FreeResourceIsGranted", (*suite).freeResourceIsGranted},
-		{"L02_OnlyTheHolderReleases", (*suite).onlyTheHolderReleases},
-		{"L02_OnlyTheHolderRenews", (*suite).onlyTheHolderRenews},
-		{"L02_RenewAnswersEachInOrder", (*suite).renewAnswersEachInOrder},
-		{"L03_ReplayReturnsTheStoredToken", (*suite).replayReturnsTheStoredToken},
-		{"L04_AbandonEndsTheLease", (*suite).abandonEndsTheLease},
-		{"L04_TombstoneStopsALateAcquire", (*suite).tombstoneStopsALateAcquire},
-		{"C05_EndedContextSendsNothing", (*suite).endedContextSendsNothing},
-		{"L14_LeaseExpires", (*suite).leaseExpires},
-		{"L14_RenewalSetsTheEnd", (*suite).renewalSetsTheEnd},
-		{"L16_NamesAreApart", (*suite).namesAreApart},
-		{"L17_TokensRise", (*suite).tokensRise},
-		{"L21_KeepLeavesItTaken", (*suite).keepLeavesItTaken},
-		{"OneHolderAtATime", (*suite).oneHolderAtATime},
-		{"Locker/L05_LossIsTold", (*suite).lossIsTold},
-		{"Locker/L09_ReleaseIgnoresTheContext", (*suite).releaseIgnoresTheContext},
-		{"Locker/L13_LeaseIsRenewed", (*suite).leaseIsRenewed},
-		{"Locker/C19_StaleReleaseTouchesNobody", (*suite).staleReleaseTouchesNobody},
-		{"Locker/AcquireWaitsForRelease", (*suite).acquireWaitsForRelease},
-	}
-	for _, c := range cases {
+	for _, c := range casesFor(fresh(t)) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-			t.Cleanup(cancel)
-			d := fresh(t)
-			step := max(d.Features().TTLStep, time.Millisecond)
-			c.run(&suite{
-				T: t, ctx: ctx, d: d,
-				short: max(300*time.Millisecond, step), long: 20 * time.Second,
-				resource: "locktest/" + uuid.NewString(),
-			})
+			judge(t, fresh(t), c)
 		})
 	}
 }
 
-// suite is one case's surroundings.
-type suite struct {
-	*testing.T
-	ctx      context.Context
-	d        driver.Driver
-	short    time.Duration // a TTL to wait for
-	long     time.Duration // a TTL that doesn't end within the case
-	resource string        // nobody else's
+// testCase is one thing that a driver must do.
+type testCase struct {
+	name string
+	run  func(s *suite)
 }
 
-// acquire makes one try for a fresh holder that must succeed.
-func (s *suite) acquire(resource string, ttl time.Duration) fence.Claim {
-	s.Helper()
-	return s.acquireAs(uuid.New(), resource, ttl)
+// caseFor is how long a case may take.
+const caseFor = 30 * time.Second
+
+// judge runs a case on d.
+func judge(t tb, d driver.Driver, c testCase) {
+	ctx, cancel := context.WithTimeout(context.Background(), caseFor)
+	t.Cleanup(cancel)
+	step := max(d.Features().TTLStep, time.Millisecond)
+	c.run(&suite{
+		tb: t, ctx: ctx, d: d,
+		short: max(300*time.Millisecond, step), long: 20 * time.Second,
+		resource: "locktest/" + uuid.NewString(),
+	})
 }
 
-func (s *suite) acquireAs(holder uuid.UUID, resource string, ttl time.Duration) fence.Claim {
-	s.Helper()
-	g, err := s.try(s.ctx, holder, resource, ttl)
-	require.NoError(s, err)
-	require.Positive(s, int64(g.Token))
-	return fence.Claim{Resource: resource, Token: g.Token, Holder: holder}
+// abilities are the optional ones that a driver has.
+type abilities struct{ wait, resume, raise, breaks, inspect bool }
+
+func abilitiesOf(d driver.Driver) (can abilities) {
+	_, can.wait = d.(driver.Waiter)
+	_, can.resume = d.(driver.Resumer)
+	_, can.raise = d.(driver.Raiser)
+	_, can.breaks = d.(driver.Breaker)
+	_, can.inspect = d.(driver.Inspector)
+	return can
 }
 
-func (s *suite) try(ctx context.Context, holder uuid.UUID, resource string, ttl time.Duration) (driver.Grant, error) {
-	return s.d.Acquire(ctx, driver.Request{Resource: resource, Holder: holder, TTL: ttl, Label: "locktest"})
-}
+// casesFor returns the cases for all that d can do.
+func casesFor(d driver.Driver) []testCase {
+	can := abilitiesOf(d)
+	var cases []testCase
+	for _, group := range []struct {
+		applies bool
+		cases   func() []testCase
+	}{
+		{true, protocolCases},
+		{can.wait, queueCases},
+		{can.wait, turnCases},
+		{can.wait, leaveCases},
+		{can.resume, resumeCases},
+		{can.raise, raiseCases},
+		{can.breaks, breakCases},
+		{can.breaks && can.wait, breakQueueCases},
+		{can.inspect, inspectCases},
+		{can.inspect && can.wait, inspectQueueCases},
 
-// requireHeld says that nobody can acquire, and returns what is left of the lease by the store.
-func (s *suite) requireHeld(resource string) time.Duration {
-	s.Helper()
-	_, err := s.try(s.ctx, uuid.New(), resource, s.long)
-	var held *driver.Held
-	require.ErrorAs(s, err, &held)
-	return held.RetryAfter
-}
-
-// acquireWhenFree tries until another's lease has ended by itself.
-func (s *suite) acquireWhenFree(resource string) fence.Claim {
-	s.Helper()
-	holder := uuid.New()
-	for {
-		g, err := s.try(s.ctx, holder, resource, s.long)
-		var held *driver.Held
-		if !errors.As(err, &held) {
-			require.NoError(s, err)
-			return fence.Claim{Resource: resource, Token: g.Token, Holder: holder}
+		{true, lockerCases},
+		{true, setCases},
+		{can.wait, lockerQueueCases},
+		{can.resume, lockerResumeCases},
+		{can.raise, lockerRaiseCases},
+		{can.breaks, lockerBreakCases},
+		{can.breaks && can.wait, lockerBreakQueueCases},
+		{can.inspect, lockerInspectCases},
+	} {
+		if group.applies {
+			cases = append(cases, group.cases()...)
 		}
-		s.wait(5 * time.Millisecond)
 	}
-}
-
-// wait lets time pass, which a store's expiry needs: there is no event to wait for.
-func (s *suite) wait(d time.Duration) {
-	s.Helper()
-	select {
-	case <-time.After(d):
-	case <-s.ctx.Done():
-		require.NoError(s, s.ctx.Err())
+	if !can.resume || !can.raise || !can.breaks || !can.inspect {
+		cases = append(cases, testCase{"Locker/WhatIsMissingIsSaid", func(s *suite) { s.whatIsMissingIsSaid(can) }})
 	}
-}
-
-func (s *suite) renew(c fence.Claim, ttl time.Duration, shorten bool) error {
-	s.Helper()
-	errs := s.d.Renew(s.ctx, []driver.Renewal{{Claim: c, TTL: ttl, Shorten: shorten}})
-	require.Len(s, errs, 1)
-	return errs[0]
-}
-
-func (s *suite) release(c fence.Claim) {
-	s.Helper()
-	require.NoError(s, s.d.Release(s.ctx, c, 0))
+	return cases
 }

@@ -10,7 +10,8 @@ import (
 
 // Scripted is a driver whose calls a test can step into. A nil func leaves the call to Driver; another
 // gets the call as next and may make it before, after or not at all. Set the funcs before the first
-// call; several run at once, on goroutines of the Locker's.
+// call; several run at once, on goroutines of the Locker's. A Scripted has none of the optional abilities:
+// see [ScriptedAll].
 type Scripted struct {
 	driver.Driver
 	OnAcquire func(ctx context.Context, r driver.Request, next AcquireFunc) (driver.Grant, error)

@@ -14,32 +14,35 @@ import (
 
 // Driver keeps leases in memory. Use New. Safe for concurrent use; starts no goroutine.
 type Driver struct {
+	start time.Time // where the clock for tokens and tickets begins
+
 	mu        sync.Mutex
-	last      fence.Token             // the newest token given, of any resource
-	leases    map[string]lease        // by resource
-	abandoned map[uuid.UUID]time.Time // tombstones by holder: until when
-	sweepAt   int                     // size at which what is over is thrown out
+	states    map[string]*state          // by resource
+	abandoned map[uuid.UUID]time.Time    // tombstones by holder: until when
+	listeners map[uuid.UUID][]*listening // by the listener's id
+	ticket    int64                      // the newest one given, of any resource
+	sweepAt   int                        // the size at which to sweep
+	sweepBy   time.Time                  // and when, if that is before
 }
 
-type lease struct {
-	holder uuid.UUID // zero: released, but kept taken
-	token  fence.Token
-	label  string
-	until  time.Time
-}
-
-func (l lease) heldBy(holder uuid.UUID) bool { return l.holder == holder && holder != uuid.Nil }
-
-var _ driver.Driver = (*Driver)(nil)
+var (
+	_ driver.Driver    = (*Driver)(nil)
+	_ driver.Waiter    = (*Driver)(nil)
+	_ driver.Resumer   = (*Driver)(nil)
+	_ driver.Raiser    = (*Driver)(nil)
+	_ driver.Breaker   = (*Driver)(nil)
+	_ driver.Inspector = (*Driver)(nil)
+)
 
 var errAbandoned = errors.New("memlock: this acquire was abandoned")
 
 // New returns an empty store.
 func New() *Driver {
 	return &Driver{
-		leases:    make(map[string]lease),
+		start:     time.Now(),
+		states:    make(map[string]*state),
 		abandoned: make(map[uuid.UUID]time.Time),
-		sweepAt:   64,
+		listeners: make(map[uuid.UUID][]*listening),
 	}
 }
 
@@ -51,19 +54,21 @@ func (d *Driver) Acquire(ctx context.Context, r driver.Request) (driver.Grant, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	if l, ok := d.live(r.Resource, now); ok {
-		if l.heldBy(r.Holder) {
-			return driver.Grant{Token: l.token, TTL: l.until.Sub(now)}, nil
-		}
-		return driver.Grant{}, &driver.Held{RetryAfter: l.until.Sub(now)}
+	s := d.state(r.Resource, now)
+	if s.heldBy(r.Holder, now) {
+		return s.replay(now), nil
 	}
-	if now.Before(d.abandoned[r.Holder]) {
+	if d.isAbandoned(r.Holder, now) {
 		return driver.Grant{}, errAbandoned
 	}
-	d.sweep(now)
-	d.last = max(d.last+1, fence.Token(now.UnixMicro()))
-	d.leases[r.Resource] = lease{holder: r.Holder, token: d.last, label: r.Label, until: now.Add(r.TTL)}
-	return driver.Grant{Token: d.last, TTL: r.TTL}, nil
+	if left := s.takenFor(r.Holder, now); left > 0 {
+		return driver.Grant{}, &driver.Held{RetryAfter: left}
+	}
+	if s.ahead(r.Holder) > 0 && !s.turn.of(r.Holder, now) {
+		d.giveTurn(s, now, driver.TurnFor)
+		return driver.Grant{}, &driver.Held{RetryAfter: driver.TurnFor}
+	}
+	return d.grant(s, r, now)
 }
 
 // Renew implements [driver.Driver].
@@ -76,14 +81,13 @@ func (d *Driver) Renew(ctx context.Context, rs []driver.Renewal) []error {
 		if errs[i] = ctx.Err(); errs[i] != nil {
 			continue
 		}
-		l, ok := d.live(r.Claim.Resource, now)
-		if !ok || !l.heldBy(r.Claim.Holder) {
+		s := d.states[r.Claim.Resource]
+		if !s.heldBy(r.Claim.Holder, now) {
 			errs[i] = driver.ErrLost
 			continue
 		}
-		if until := now.Add(r.TTL); r.Shorten || until.After(l.until) {
-			l.until = until
-			d.leases[r.Claim.Resource] = l
+		if until := now.Add(r.TTL); r.Shorten || until.After(s.lease.until) {
+			s.lease.until = until
 		}
 	}
 	return errs
@@ -97,44 +101,42 @@ func (d *Driver) Release(ctx context.Context, c fence.Claim, keep time.Duration)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	if c.Token == 0 {
-		d.abandoned[c.Holder] = now.Add(driver.AbandonFor)
-	}
-	l, ok := d.live(c.Resource, now)
+	s := d.states[c.Resource]
 	switch {
-	case ok && l.heldBy(c.Holder) && keep > 0:
-		d.leases[c.Resource] = lease{token: l.token, label: l.label, until: now.Add(keep)}
-	case ok && l.heldBy(c.Holder):
-		delete(d.leases, c.Resource)
-	case c.Token != 0:
+	case c.Token == 0:
+		d.bury(c.Holder, now)
+		if s.heldBy(c.Holder, now) {
+			d.end(s, keep, now)
+		}
+	case !s.heldBy(c.Holder, now):
 		return driver.ErrLost
+	default:
+		d.end(s, keep, now)
 	}
 	return nil
 }
 
-// Features implements [driver.Driver].
-func (d *Driver) Features() driver.Features { return driver.Features{} }
-
-func (d *Driver) live(resource string, now time.Time) (lease, bool) {
-	l, ok := d.leases[resource]
-	return l, ok && now.Before(l.until)
-}
-
-// sweep throws out what is over, each time the maps have doubled since the last time: the memory
-// is bounded by what is live.
-func (d *Driver) sweep(now time.Time) {
-	if len(d.leases)+len(d.abandoned) < d.sweepAt {
+// end ends the lease of s. What is kept is nobody's, and ends by itself.
+func (d *Driver) end(s *state, keep time.Duration, now time.Time) {
+	if keep > 0 {
+		s.lease.holder, s.lease.until = uuid.Nil, now.Add(keep)
 		return
 	}
-	for resource, l := range d.leases {
-		if !now.Before(l.until) {
-			delete(d.leases, resource)
-		}
-	}
-	for holder, until := range d.abandoned {
-		if !now.Before(until) {
-			delete(d.abandoned, holder)
-		}
-	}
-	d.sweepAt = max(64, 2*(len(d.leases)+len(d.abandoned)))
+	s.lease = lease{}
+	d.giveTurn(s, now, driver.TurnFor)
 }
+
+// grant stores the lease. Nobody else has the resource, or a right to it.
+func (d *Driver) grant(s *state, r driver.Request, now time.Time) (driver.Grant, error) {
+	s.leave(r.Holder)
+	token, err := d.nextToken(s, 0, now)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	s.turn = turn{}
+	s.lease = lease{holder: r.Holder, token: token, label: r.Label, until: now.Add(r.TTL)}
+	return driver.Grant{Token: token, TTL: r.TTL}, nil
+}
+
+// Features implements [driver.Driver].
+func (d *Driver) Features() driver.Features { return driver.Features{} }

@@ -1,43 +1,57 @@
--- One try to acquire, in one step.
--- KEYS: lease, counter, tombstone of the holder
--- ARGV: holder, TTL in ms, label, idle time of the counter in ms (0: a plain counter, never expires)
--- Replies "granted <token> <ms left>", "held <ms left>" (negative: unknown) or "abandoned".
+-- One try to acquire, in one step. Who waits gets or keeps a place in line, if it is not its turn.
+-- KEYS: lease, counter, queue, seen, tombstone of the holder
+-- ARGV: holder, TTL in ms, label, idle time of the counter in ms (0: a plain counter, never expires),
+--   and for who waits: listener, ticket (0: new), ms for which it knows the resource to be free
+-- Replies "granted <token> <ms left>", "held <ms left>", "queued <ms left> <ticket> <ahead>" (ms left negative:
+-- unknown) or "abandoned".
 
-local function integer(n) return string.format('%.0f', n) end
-
-local lease = redis.call('GET', KEYS[1])
-if lease then
-  local left = integer(redis.call('PTTL', KEYS[1]))
-  if string.sub(lease, 1, 37) == ARGV[1] .. ' ' then
-    return 'granted ' .. string.match(lease, '%d+', 38) .. ' ' .. left
-  end
-  return 'held ' .. left
+local holder = ARGV[1]
+local waiter = ARGV[5] and holder .. ' ' .. ARGV[5]
+local strings = redis.call('MGET', KEYS[1], KEYS[5])
+local lease, tombstone = strings[1], strings[2]
+if lease and string.sub(lease, 1, 37) == holder .. ' ' then
+  return 'granted ' .. string.match(lease, '^%d+', 38) .. ' ' .. integer(redis.call('PTTL', KEYS[1]))
 end
-if redis.call('EXISTS', KEYS[3]) == 1 then
+if tombstone then
   return 'abandoned'
 end
 
--- A Lua number holds integers up to 2^53 exactly. A counter beyond is read as the string it is.
-local exact = 9007199254740992
-local n = redis.call('INCR', KEYS[2])
-local token = n < exact and integer(n) or redis.call('GET', KEYS[2])
-
-local idle = tonumber(ARGV[4])
-if idle == 0 then
-  if n < 1 then
-    return redis.error_reply('ERR the fence counter stands at ' .. token .. ', want 1 or more')
+local my_turn, ahead, turn = lease == 'turn ' .. holder, nil, turn_ms
+if not my_turn and (lease or redis.call('ZCARD', KEYS[3]) > 0) then
+  local ticket
+  if waiter then
+    ticket, ahead = take_place(KEYS[3], KEYS[4], waiter, ARGV[6])
+    if not lease then -- each whole turn that has passed was missed by somebody ahead, and the next has begun
+      local overdue = tonumber(ARGV[7])
+      local missed = math.min(ahead, math.floor(overdue / turn_ms))
+      turn = math.max(turn_ms - overdue % turn_ms, least_turn_ms)
+      my_turn = missed == ahead
+      if missed > 0 and not my_turn then
+        redis.call('ZREMRANGEBYRANK', KEYS[3], 0, missed - 1)
+        ahead = ahead - missed
+      end
+    end
   end
-  redis.call('PERSIST', KEYS[2])
-else
-  local time = redis.call('TIME')
-  local now = time[1] .. string.format('%06d', time[2])
-  if n < exact and n < tonumber(now) then
-    token = now
-    redis.call('SET', KEYS[2], token)
+  if not my_turn then
+    local left = turn -- at most
+    if not lease then
+      give_turn(KEYS[1], KEYS[3], 'NX', turn)
+      ahead = ahead and ahead - 1
+    elseif #lease ~= 41 or string.sub(lease, 1, 5) ~= 'turn ' then
+      left = integer(redis.call('PTTL', KEYS[1]))
+    end
+    return waiter and 'queued ' .. left .. ' ' .. ticket .. ' ' .. ahead or 'held ' .. left
   end
-  local now_ms, token_ms = tonumber(string.sub(now, 1, -4)), tonumber(string.sub(token, 1, -4))
-  redis.call('PEXPIREAT', KEYS[2], integer(math.max(now_ms + tonumber(ARGV[2]), token_ms) + idle))
 end
 
-redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. token .. ' ' .. ARGV[3], 'PX', ARGV[2])
+local token = next_token(KEYS[2], tonumber(ARGV[2]), tonumber(ARGV[4]))
+local value = holder .. ' ' .. token .. ' ' .. ARGV[3]
+if lease then
+  redis.call('SET', KEYS[1], value, 'PX', ARGV[2])
+elseif not redis.call('SET', KEYS[1], value, 'PX', ARGV[2], 'NX') then
+  redis.call('GET', KEYS[1]) -- complains of its type
+end
+if ahead then
+  redis.call('ZREMRANGEBYRANK', KEYS[3], 0, ahead)
+end
 return 'granted ' .. token .. ' ' .. ARGV[2]

@@ -19,6 +19,7 @@ func hashed(key string) string {
 }
 
 func TestC10_L16_KeysOfANameShareASlotAndNoOthers(t *testing.T) {
+	t.Parallel()
 	names := []string{
 		"ticket-123", "}x", "{}", "{", "}", "a{b}c", "A}B{C", "%7B", "{a}", "%", "%25", "%257B", " ", "ü", "a:fence", "{lock:a}:fence", "a}:fence",
 		"lock:a", "a:gone:x", "a b", "{lock:a}:gone:" + uuid.Nil.String(),
@@ -26,25 +27,16 @@ func TestC10_L16_KeysOfANameShareASlotAndNoOthers(t *testing.T) {
 	holder := uuid.New()
 	owner := map[string]string{}
 	for _, name := range names {
-		k := keysOf(name)
-		for _, key := range []string{k.lease, k.fence, k.gone(holder)} {
+		k := keysOf(name, holder)
+		for _, key := range []string{k.lease, k.fence, k.queue, k.seen, k.gone} {
 			assert.Equal(t, k.lease, hashed(key), "%q has the key %q", name, key)
 			other, taken := owner[key]
 			assert.False(t, taken, "%q and %q share %q", name, other, key)
 			owner[key] = name
 		}
 	}
-	assert.Equal(t, keys{"lock:ticket-123", "{lock:ticket-123}:fence"}, keysOf("ticket-123"))
-}
-
-func FuzzParseAcquired(f *testing.F) {
-	for _, s := range []string{"granted 1 100", "granted 9223372036854775807 -1", "held 100", "held -1", "abandoned", "", "held", "granted", "granted 0 5", "granted 5"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, reply string) {
-		g, err := parseAcquired(reply)
-		if err == nil && !g.Token.Valid() {
-			t.Fatalf("parseAcquired(%q) granted token %d", reply, g.Token)
-		}
-	})
+	assert.Equal(t, keys{
+		"lock:ticket-123", "{lock:ticket-123}:fence", "{lock:ticket-123}:queue", "{lock:ticket-123}:seen",
+		"{lock:ticket-123}:gone:" + holder.String(), holder.String(),
+	}, keysOf("ticket-123", holder))
 }

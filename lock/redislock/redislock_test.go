@@ -2,11 +2,13 @@ package redislock_test
 
 import (
 	"context"
+	"flag"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/internal/testenv"
 	"github.com/ringfence/ringfence/lock/driver"
@@ -14,7 +16,14 @@ import (
 	"github.com/ringfence/ringfence/lock/redislock"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set("6") // they wait more than they work
+	}
+	// A client that has been closed while its server was down ends this within a second.
+	testenv.Main(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
 
 // client returns a client of the address, closed with the test.
 func client(t testing.TB, url string) *redis.Client {
@@ -28,11 +37,18 @@ func client(t testing.TB, url string) *redis.Client {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	rdb := client(t, testenv.Redis(t).URL())
 	locktest.Run(t, func(*testing.T) driver.Driver { return redislock.New(rdb) })
 }
 
 func TestConformance_PlainCounter(t *testing.T) {
+	t.Parallel()
 	rdb := client(t, testenv.Redis(t).URL())
 	locktest.Run(t, func(*testing.T) driver.Driver { return redislock.New(rdb, redislock.PlainCounter()) })
+}
+
+func TestNew_PanicsOnNil(t *testing.T) {
+	t.Parallel()
+	assert.Panics(t, func() { redislock.New(nil) })
 }

@@ -1,5 +1,5 @@
 -- Ends the holder's lease, or leaves the resource taken by nobody for a while.
--- KEYS: lease
+-- KEYS: lease, queue
 -- ARGV: holder, ms to keep the resource taken (0: none)
 -- Replies 1, or 0 if the holder has no lease.
 
@@ -8,7 +8,7 @@ if not lease or string.sub(lease, 1, 37) ~= ARGV[1] .. ' ' then
   return 0
 end
 if ARGV[2] == '0' then
-  redis.call('DEL', KEYS[1])
+  free(KEYS[1], KEYS[2])
 else
   redis.call('SET', KEYS[1], 'released' .. string.sub(lease, 37), 'PX', ARGV[2])
 end

@@ -1,61 +1,22 @@
 package redislock_test
 
 import (
-	"context"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/testenv"
 	"github.com/ringfence/ringfence/lock"
+	"github.com/ringfence/ringfence/lock/driver"
 	"github.com/ringfence/ringfence/lock/redislock"
 )
 
-// setUp returns a client of the shared server, a Locker on it and a resource name of the test's own.
-func setUp(t *testing.T, opts ...redislock.Option) (*redis.Client, *lock.Locker, string) {
-	t.Helper()
-	server := testenv.Redis(t)
-	rdb := client(t, server.URL())
-	return rdb, newLocker(t, rdb, opts...), server.Prefix(t) + "r"
-}
-
-func newLocker(t *testing.T, rdb redis.UniversalClient, opts ...redislock.Option) *lock.Locker {
-	t.Helper()
-	l, err := lock.New(redislock.New(rdb, opts...))
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = l.Close(ctx) // some tests leave no server to release anything on
-	})
-	return l
-}
-
-func acquire(t *testing.T, l *lock.Locker, resource string, opts ...lock.Option) *lock.Lease {
-	t.Helper()
-	lease, err := l.Acquire(t.Context(), resource, opts...)
-	require.NoError(t, err)
-	return lease
-}
-
-// turn acquires, releases and returns the token.
-func turn(t *testing.T, l *lock.Locker, resource string) fence.Token {
-	t.Helper()
-	lease := acquire(t, l, resource)
-	require.NoError(t, lease.Release(t.Context()))
-	return lease.Token()
-}
-
-func leaseKey(resource string) string { return "lock:" + resource }
-func fenceKey(resource string) string { return "{lock:" + resource + "}:fence" }
-
 func TestC01_TokensNeverPassThroughADouble(t *testing.T) {
+	t.Parallel()
 	for _, opts := range [][]redislock.Option{nil, {redislock.PlainCounter()}} {
 		rdb, l, r := setUp(t, opts...)
 		require.NoError(t, rdb.Set(t.Context(), fenceKey(r), "9007199254740992", 0).Err())
@@ -75,6 +36,7 @@ func TestC01_TokensNeverPassThroughADouble(t *testing.T) {
 }
 
 func TestPlainCounter_CountsFromOneAndNeverExpires(t *testing.T) {
+	t.Parallel()
 	rdb, l, r := setUp(t, redislock.PlainCounter())
 	for want := range fence.Token(5) {
 		assert.Equal(t, want+1, turn(t, l, r))
@@ -90,6 +52,7 @@ func TestPlainCounter_CountsFromOneAndNeverExpires(t *testing.T) {
 }
 
 func TestC32_TokensRiseWhenTheCounterIsLost(t *testing.T) {
+	t.Parallel()
 	rdb, l, r := setUp(t)
 	first := turn(t, l, r)
 	require.NoError(t, rdb.Del(t.Context(), fenceKey(r)).Err())
@@ -100,6 +63,7 @@ func TestC32_TokensRiseWhenTheCounterIsLost(t *testing.T) {
 }
 
 func TestC32_CounterOutlivesAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
 	rdb, l, r := setUp(t)
 	ahead := time.Now().Add(48 * time.Hour).UnixMicro()
 	require.NoError(t, rdb.Set(t.Context(), fenceKey(r), ahead, time.Minute).Err())
@@ -111,6 +75,7 @@ func TestC32_CounterOutlivesAClockThatWasAhead(t *testing.T) {
 }
 
 func TestC32_CounterOutlivesItsLease(t *testing.T) {
+	t.Parallel()
 	rdb, l, r := setUp(t)
 	expiry := func() time.Duration {
 		ttl, err := rdb.PTTL(t.Context(), fenceKey(r)).Result()
@@ -127,6 +92,7 @@ func TestC32_CounterOutlivesItsLease(t *testing.T) {
 }
 
 func TestTokens_FollowTheServerClock(t *testing.T) {
+	t.Parallel()
 	rdb, l, r := setUp(t)
 	before, err := rdb.Time(t.Context()).Result()
 	require.NoError(t, err)
@@ -138,6 +104,7 @@ func TestTokens_FollowTheServerClock(t *testing.T) {
 }
 
 func TestScriptThatFailsLeavesNoLease(t *testing.T) {
+	t.Parallel()
 	rdb, l, r := setUp(t)
 	plain := newLocker(t, rdb, redislock.PlainCounter())
 	for name, spoil := range map[string]func(key string) error{
@@ -156,7 +123,11 @@ func TestScriptThatFailsLeavesNoLease(t *testing.T) {
 				l = plain
 			}
 			_, err := l.TryAcquire(t.Context(), r)
-			require.ErrorIs(t, err, lock.ErrUnavailable)
+			if name == "exhausted" {
+				require.ErrorIs(t, err, lock.ErrExhausted)
+			} else {
+				require.ErrorIs(t, err, lock.ErrUnavailable)
+			}
 			require.NotErrorIs(t, err, fence.ErrInvalid)
 			require.NotErrorIs(t, err, lock.ErrHeld)
 			n, err := rdb.Exists(t.Context(), leaseKey(r)).Result()
@@ -166,17 +137,96 @@ func TestScriptThatFailsLeavesNoLease(t *testing.T) {
 	}
 }
 
-func TestC16_NamesDoNotCollide(t *testing.T) {
-	rdb, _, r := setUp(t)
-	l := newLocker(t, rdb)
-	seen := map[string]bool{}
-	for i := range 300 {
-		name := r + strconv.Itoa(i)
-		lease := acquire(t, l, name, lock.WithoutWaiting())
-		value, err := rdb.Get(t.Context(), leaseKey(name)).Result()
+// TestC32_ClockAheadForOneGrant waits until the counter has expired.
+func TestC32_ClockAheadForOneGrant(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, redislock.IdleTime(300*time.Millisecond))
+	grant := func() fence.Token {
+		r := s.request(uuid.New())
+		r.TTL = 100 * time.Millisecond
+		g, err := s.Acquire(t.Context(), r)
 		require.NoError(t, err)
-		require.False(t, seen[value])
-		seen[value] = true
-		require.Contains(t, value, lease.Claim().Holder.String())
+		s.release(fence.Claim{Resource: s.resource, Token: g.Token, Holder: r.Holder})
+		return g.Token
 	}
+	first := grant()
+	ahead := s.clock().Add(2 * time.Second).UnixMicro()
+	s.set(s.fenceKey(), ahead, 0) // as a server would whose clock is ahead
+	second := grant()
+	require.Equal(t, fence.Token(ahead+1), second)
+	require.Greater(t, second, first)
+	s.awaitGone(s.fenceKey())
+	assert.Greater(t, grant(), second)
+}
+
+func TestC32_TwoDaysAheadOutlastsTheIdleTime(t *testing.T) {
+	t.Parallel()
+	rdb, l, r := setUp(t, redislock.IdleTime(time.Second))
+	ahead := time.Now().Add(48 * time.Hour).UnixMicro()
+	require.NoError(t, rdb.Set(t.Context(), fenceKey(r), ahead, 0).Err())
+	assert.Equal(t, fence.Token(ahead+1), turn(t, l, r))
+	ttl, err := rdb.PTTL(t.Context(), fenceKey(r)).Result()
+	require.NoError(t, err)
+	assert.Greater(t, ttl, 48*time.Hour-time.Minute)
+	assert.LessOrEqual(t, ttl, 48*time.Hour+time.Second)
+	for range 3 {
+		ahead++
+		assert.Equal(t, fence.Token(ahead+1), turn(t, l, r))
+	}
+}
+
+func TestIdleTime(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []time.Duration{0, -time.Second, time.Microsecond} {
+		assert.PanicsWithValue(t, "redislock.IdleTime("+bad.String()+"): want at least 1 ms", func() { redislock.IdleTime(bad) })
+	}
+	s := newStore(t, redislock.IdleTime(150*time.Millisecond))
+	r := s.request(uuid.New())
+	r.TTL = 200 * time.Millisecond
+	g, err := s.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	start := time.Now()
+	c := fence.Claim{Resource: s.resource, Token: g.Token, Holder: r.Holder}
+	for time.Since(start) < time.Second {
+		require.NoError(t, s.Renew(t.Context(), []driver.Renewal{{Claim: c, TTL: r.TTL}})[0])
+		assert.Greater(t, s.ttl(s.fenceKey()), s.ttl(s.leaseKey()))
+	}
+	assert.Equal(t, c.Token.String(), s.get(s.fenceKey()), "a renewal moved the counter")
+	s.awaitGone(s.leaseKey())
+	assert.True(t, s.exists(s.fenceKey()), "the counter has gone with the lease")
+	s.awaitGone(s.fenceKey())
+}
+
+// TestC33_FlushAll loses all that the store knows.
+func TestC33_FlushAll(t *testing.T) {
+	t.Parallel()
+	_, s := privateStore(t)
+	plain := newStoreOn(t, s.rdb, "plain", redislock.PlainCounter())
+	mark := s.acquire().Token
+	plain.release(plain.acquire())
+	plain.release(plain.acquire())
+	w := s.waiter()
+	w.queued(0)
+	require.NoError(t, s.rdb.FlushAll(t.Context()).Err())
+	assert.Greater(t, w.granted(0).Token, mark)
+	assert.Equal(t, fence.Token(1), plain.acquire().Token, "that is what the clock is for")
+	require.NoError(t, plain.Raise(t.Context(), plain.resource, 2))
+	require.NoError(t, plain.rdb.Del(t.Context(), plain.leaseKey()).Err())
+	assert.Equal(t, fence.Token(3), plain.acquire().Token)
+}
+
+// TestC01_WaitersTokensRise grants in line, with a counter that a double can't hold.
+func TestC01_WaitersTokensRise(t *testing.T) {
+	t.Parallel()
+	bothStores(t, func(s *store) {
+		s.set(s.fenceKey(), "9007199254740991", 0)
+		c := s.acquire()
+		for want := fence.Token(9007199254740993); want < 9007199254740999; want++ {
+			w := s.waiter()
+			w.queued(0)
+			s.release(c)
+			c = w.granted(0)
+			require.Equal(t, want, c.Token)
+		}
+	})
 }
