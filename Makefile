@@ -21,8 +21,9 @@ lint: $(GOLANGCI) ## golangci-lint on every module; the pgxmock lane is up to da
 	internal/lanes/pgx510.sh check
 	@for mod in $(NESTED); do (root=$$PWD; cd $$(dirname $$mod) && $$root/$(GOLANGCI) run ./...) || exit 1; done
 
-bench: services ## benchmarks, each beside its baseline (BENCHTIME=2s)
+bench: services ## benchmarks, each beside its baseline, and the lock beside its peers; 10 minutes (BENCHTIME=2s)
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	cd internal/bench && go run .
 
 services: ## install the servers that the tests start, if they are missing
 	@.ci/services

@@ -38,8 +38,8 @@ func (le *Lease) seal(ctx context.Context, s Sealer) error {
 		if !behind || !can || le.Err() != nil {
 			break
 		}
-		if err := le.advance(bound, raiser, mark); err != nil {
-			return fmt.Errorf("lock: seal %q: the token is behind the mark %v, and can't be lifted: %w", le.claim.Resource, mark, err)
+		if why := le.advance(bound, raiser, mark); why != nil {
+			return fmt.Errorf("lock: seal %q: %w; the token can't be lifted past the mark: %w", le.claim.Resource, err, why)
 		}
 		err = s.Admit(fence.NewContext(bound, le.claim), le.claim)
 	}
