@@ -62,7 +62,7 @@ func (l *Locker) AcquireAll(ctx context.Context, resources []string, opts ...Opt
 		}
 		s.leases = append(s.leases, lease)
 		s.ctx = fence.NewContext(s.ctx, lease.claim)
-		context.AfterFunc(lease.ctx, func() { cancel(context.Cause(lease.ctx)) })
+		context.AfterFunc(lease.ctx, func() { cancel(context.Cause(lease.ctx)) }) //nolint:contextcheck // the lease outlives the call
 	}
 	if err := s.Err(); err != nil {
 		return nil, err

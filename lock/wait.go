@@ -21,17 +21,24 @@ const (
 // place is where an acquisition stands in line.
 type place struct {
 	ticket int64
-	freeAt time.Time // when the resource is free, by all that was said; zero: unknown
+	freeAt time.Time // when the resource is free, by what was said; zero: unknown
+	saidAt time.Time
 	waiter waiter
 }
 
-// now is the place as the driver is to know it.
+// now is the place as the driver is to know it. What was said long ago, before a pause of this process or of the store,
+// is no reason to pass over anybody.
 func (p *place) now(l *Locker) driver.Place {
 	here := driver.Place{Listener: l.line.listener, Ticket: p.ticket}
-	if !p.freeAt.IsZero() {
+	if !p.freeAt.IsZero() && time.Since(p.saidAt) < 2*pollEvery {
 		here.Overdue = max(0, time.Since(p.freeAt))
 	}
 	return here
+}
+
+// believe takes in that the resource is free after that.
+func (p *place) believe(now time.Time, after time.Duration) {
+	p.freeAt, p.saidAt = now.Add(after), now
 }
 
 // joinLine has what is said to the holder come to this acquisition, from before it can be said.
@@ -53,7 +60,7 @@ func (a *acquisition) leaveLine() {
 // it returns why there is no more waiting.
 func (a *acquisition) standInLine(ctx context.Context, q *driver.Queued) error {
 	l, w := a.locker, &a.place.waiter
-	l.line.listen(l, w)
+	l.line.listen(l, w) //nolint:contextcheck // the subscription serves all that wait, and outlives the call
 	now := time.Now()
 	a.place.ticket, a.place.freeAt = q.Ticket, time.Time{}
 	next := now.Add(pollEvery)
@@ -61,7 +68,7 @@ func (a *acquisition) standInLine(ctx context.Context, q *driver.Queued) error {
 		next = now.Add(min(pollEvery, time.Duration(max(1, q.Ahead))*between(leastSilent, mostSilent)))
 	}
 	if q.RetryAfter > 0 {
-		a.place.freeAt = now.Add(q.RetryAfter)
+		a.place.believe(now, q.RetryAfter)
 		next = earlier(next, a.place.freeAt.Add(time.Duration(q.Ahead)*driver.TurnFor+turnSlack))
 	}
 	timer := time.NewTimer(next.Sub(now))
@@ -83,7 +90,7 @@ func (a *acquisition) standInLine(ctx context.Context, q *driver.Queued) error {
 		case said.isTurn():
 			return nil
 		default:
-			a.place.freeAt = now.Add(driver.TurnFor)
+			a.place.believe(now, driver.TurnFor)
 			next = earlier(next, now.Add(said.turn.After+turnSlack))
 		}
 		timer.Reset(next.Sub(now))

@@ -136,6 +136,33 @@ func TestL11_DeadHeadFoundByAnother(t *testing.T) {
 	})
 }
 
+// TestL10_OldNewsPassesOverNobody has the store be silent for some time, with all in line, and the lease end meanwhile.
+func TestL10_OldNewsPassesOverNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := locktest.ScriptAll(memlock.New())
+		var silent atomic.Bool
+		d.OnWait = func(ctx context.Context, r driver.Request, p driver.Place, next locktest.WaitFunc) (driver.Grant, error) {
+			if silent.Load() {
+				return driver.Grant{}, errBroken
+			}
+			if p.Ticket == 0 {
+				return next(ctx, r, p)
+			}
+			assert.Less(t, p.Overdue, 2*time.Second)
+			return next(ctx, r, p)
+		}
+		l := newLocker(t, d, lock.WithRetryFor(time.Hour))
+		acquire(t, l, "r", lock.WithTTL(3*time.Second), lock.WithoutRenewal())
+		_, next := queue(t, 3, "r", l)
+		silent.Store(true)
+		time.Sleep(30 * time.Second)
+		silent.Store(false)
+		for range 3 {
+			require.NoError(t, next().Release(t.Context()))
+		}
+	})
+}
+
 // die stands in line and is never heard of again.
 func die(t *testing.T, d driver.Waiter, resource string) {
 	t.Helper()
