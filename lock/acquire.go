@@ -58,26 +58,33 @@ func (l *Locker) TryAcquire(ctx context.Context, resource string, opts ...Option
 }
 
 func (l *Locker) acquire(ctx context.Context, resource string, c config) (*Lease, error) {
+	began := time.Now()
+	lease, err := l.takeLease(ctx, resource, c)
+	if err != nil {
+		return nil, err
+	}
+	lease.tellAcquired(began)
+	return lease, nil
+}
+
+// takeLease is acquire, but that the observer hears of nothing but the waiting.
+func (l *Locker) takeLease(ctx context.Context, resource string, c config) (*Lease, error) {
 	l.tasks.begin()
 	defer l.tasks.end()
 	a := acquisition{locker: l, resource: resource, config: c, began: time.Now()}
 	if !c.noWaiting {
 		a.queue, _ = l.driver.(driver.Waiter)
 	}
-	lease, err := a.wait(ctx)
-	if err != nil {
-		if a.doubt != uuid.Nil {
+	defer func() {
+		if a.doubt != uuid.Nil { // also if the driver has panicked
 			l.inBackground(ctx, resource, a.giveUp)
 		}
+	}()
+	lease, err := a.wait(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return lease.handOut(ctx, a.began)
-}
-
-// answer is what a driver says to a request for a lease.
-type answer struct {
-	grant driver.Grant
-	err   error
+	return lease.sealed(ctx, c.seal)
 }
 
 // acquisition is one call of Acquire.
@@ -111,7 +118,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 			held, taken  = as[*HeldError](err)
 		)
 		switch {
-		case line:
+		case line && a.queue != nil:
 			failures = 0
 			a.observe(waiting, nil)
 			ended = a.standInLine(ctx, queued)
@@ -125,7 +132,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lease, error) {
 			a.observe(waiting, nil)
 			pause := backoff(polls, firstPoll, mostPoll)
 			if held.RetryAfter > 0 {
-				pause = min(pause, held.RetryAfter)
+				pause = min(pause, held.RetryAfter+turnSlack)
 			}
 			polls++
 			ended = a.locker.sleep(ctx, pause)
@@ -164,7 +171,7 @@ func (a *acquisition) observe(which func(*Observer) func(Event), err error) {
 // as long as patience.
 func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, error) {
 	l := a.locker
-	limits := limits{closing: l.closing.Done(), most: patience, obeyed: l.obeyed}
+	limits := limits{closing: l.closing.Done(), most: patience}
 	switch {
 	case ctx.Err() != nil:
 		return nil, a.ended(ctx.Err())
@@ -172,14 +179,8 @@ func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, 
 		return nil, a.ended(ErrClosed)
 	}
 	if a.holder == uuid.Nil && a.doubt != uuid.Nil {
-		err, ended := l.ends.within(ctx, limits, a.giveUp)
-		switch {
-		case ended != nil:
-			return nil, a.ended(ended)
-		case err != nil && ctx.Err() != nil:
-			return nil, a.ended(ctx.Err())
-		case err != nil:
-			return nil, unavailable("acquire", a.resource, err)
+		if err := l.ends(ctx, limits, a.giveUp); err != nil {
+			return nil, a.failed(ctx, err)
 		}
 		a.doubt = uuid.Nil
 	}
@@ -190,26 +191,26 @@ func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, 
 
 	request := driver.Request{Resource: a.resource, Holder: a.holder, TTL: a.config.ttl, Label: a.config.label}
 	sent := l.clock.Now()
-	got, ended := l.tries.within(ctx, limits, func(ctx context.Context) answer {
+	a.doubt = a.holder
+	got, ended := l.call(ctx, limits, func(ctx context.Context) answer {
 		g, err := a.send(ctx, request)
-		return answer{g, err}
+		return answer{grant: g, err: err}
 	})
 	if l.clock.Now().Sub(sent) > slowAnswer {
 		a.slow = true
 	}
-	a.doubt = a.holder
-	if ended == nil && got.err == nil && got.grant.Token.Valid() {
-		claim := fence.Claim{Resource: a.resource, Token: got.grant.Token, Holder: a.holder}
-		lease, err := l.lease(ctx, claim, a.config, sent, min(a.config.ttl, got.grant.TTL))
-		a.holder = uuid.Nil
-		if err == nil {
-			a.doubt, lease.slow = uuid.Nil, a.slow
-		}
-		return lease, err
-	}
-	if ended != nil {
+	switch {
+	case ended != nil:
 		a.holder = uuid.Nil
 		return nil, a.ended(ended)
+	case got.err == nil:
+		claim := fence.Claim{Resource: a.resource, Token: got.grant.Token, Holder: a.holder}
+		lease, err := l.lease(ctx, claim, a.config, sent, min(a.config.ttl, got.grant.TTL), a.slow)
+		a.holder = uuid.Nil
+		if err == nil {
+			a.doubt = uuid.Nil
+		}
+		return lease, err
 	}
 	if queued, ok := as[*driver.Queued](got.err); ok && a.queue != nil {
 		a.contact = time.Now()
@@ -223,14 +224,7 @@ func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, 
 		}
 		return nil, &HeldError{Resource: a.resource, RetryAfter: held.RetryAfter}
 	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, a.ended(ctx.Err())
-	case got.err != nil:
-		return nil, failed("acquire", a.resource, got.err)
-	default:
-		return nil, unavailable("acquire", a.resource, fmt.Errorf("the driver granted token %d", got.grant.Token))
-	}
+	return nil, a.failed(ctx, got.err)
 }
 
 // as is errors.As.
@@ -254,8 +248,19 @@ func (a *acquisition) giveUp(ctx context.Context) error {
 	return a.queue.Leave(ctx, a.resource, a.doubt, a.locker.line.listener)
 }
 
-// ended is the error of a try that was cut short by err: the context's, or what within says.
+// ended is the error of a try that was cut short by err: the context's, or what call says.
 func (a *acquisition) ended(err error) error { return cutShort("acquire", a.resource, err) }
+
+// failed is the error of a try to which the driver said err.
+func (a *acquisition) failed(ctx context.Context, err error) error {
+	if ended := overdue(ctx); ended != nil {
+		return a.ended(ended)
+	}
+	if errors.Is(err, ErrClosed) {
+		return a.ended(ErrClosed)
+	}
+	return failed("acquire", a.resource, err)
+}
 
 func cutShort(what, resource string, err error) error {
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrClosed) {

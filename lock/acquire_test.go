@@ -400,3 +400,19 @@ func flatten(err error) []error {
 	}
 	return all
 }
+
+func TestDriverThatPanicsLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := locktest.ScriptAll(memlock.New())
+		d.OnWait = func(ctx context.Context, r driver.Request, p driver.Place, next locktest.WaitFunc) (driver.Grant, error) {
+			_, _ = next(ctx, r, p)
+			panic("a driver's")
+		}
+		l := newLocker(t, d)
+		assert.PanicsWithValue(t, "a driver's", func() { _, _ = l.Acquire(t.Context(), "a") })
+		synctest.Wait()
+		info, err := l.Inspect(t.Context(), "a")
+		require.NoError(t, err)
+		assert.False(t, info.Held)
+	})
+}

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -71,9 +70,6 @@ func (l *Locker) Break(ctx context.Context, resource string, opts ...Option) (fe
 	if !ok {
 		return fence.Claim{}, unsupported("break", resource)
 	}
-	if err := validateFingerprint(c.onlyFrom); err != nil {
-		return fence.Claim{}, err
-	}
 	if err := ctx.Err(); err != nil {
 		return fence.Claim{}, cutShort("break", resource, err)
 	}
@@ -91,22 +87,25 @@ func (l *Locker) Break(ctx context.Context, resource string, opts ...Option) (fe
 	}
 	var lease *Lease
 	if err == nil {
-		lease, err = l.lease(ctx, fence.Claim{Resource: resource, Token: grant.Token, Holder: holder}, c, sent, min(c.ttl, grant.TTL))
+		lease, err = l.lease(ctx, fence.Claim{Resource: resource, Token: grant.Token, Holder: holder}, c, sent, min(c.ttl, grant.TTL), false)
 	}
 	if err != nil {
 		l.abandon(ctx, resource, holder)
 		return fence.Claim{}, err
 	}
-	lease.slow = l.clock.Now().Sub(sent) > slowAnswer
-	l.warn(c.log, "lease broken", "claim", lease.claim)
-	l.observe(observer, broken, Event{Claim: lease.claim})
-	if err := lease.seal(ctx, c.seal); err != nil {
+	claim := lease.claim
+	defer func() { // also if it can't be sealed
+		l.warn(c.log, "lease broken", "claim", claim)
+		l.observe(observer, broken, Event{Claim: claim})
+	}()
+	if lease, err = lease.sealed(ctx, c.seal); err != nil {
 		return fence.Claim{}, err
 	}
+	claim = lease.claim
 	if err := lease.Release(ctx); err != nil {
-		return lease.claim, &ReleaseError{Resource: resource, Err: err}
+		return claim, &ReleaseError{Resource: resource, Err: err}
 	}
-	return lease.claim, nil
+	return claim, nil
 }
 
 // admin makes one call of the driver and wraps its error.
@@ -117,12 +116,4 @@ func (l *Locker) admin(ctx context.Context, what, resource string, f func(contex
 		return driver.Grant{}, f(ctx)
 	})
 	return err
-}
-
-// validateFingerprint has "none" be no holder's: a free resource, or a minimum hold.
-func validateFingerprint(s string) error {
-	if decoded, err := hex.DecodeString(s); s != "" && (err != nil || len(decoded) != 4) {
-		return fmt.Errorf("%w: IfHeldBy(%q): want the fingerprint of a holder, 8 hex digits", fence.ErrInvalid, s)
-	}
-	return nil
 }

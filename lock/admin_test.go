@@ -195,3 +195,10 @@ func TestL19_WhatCanNotHeal(t *testing.T) {
 	token := acquire(t, l, "a").Token()
 	assert.Less(t, token, fence.Token(time.Now().Add(time.Hour).UnixMicro()))
 }
+
+func TestIfHeldBy_IsCheckedEverywhere(t *testing.T) {
+	_, err := lock.New(memlock.New(), lock.IfHeldBy("nonsense"))
+	require.ErrorIs(t, err, fence.ErrInvalid)
+	_, err = newLocker(t, memlock.New()).Acquire(t.Context(), "a", lock.IfHeldBy("nonsense"))
+	require.ErrorIs(t, err, fence.ErrInvalid)
+}

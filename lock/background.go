@@ -98,9 +98,14 @@ func (l *Locker) cleanUp(ctx context.Context, end func(context.Context) error) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err, ended := l.ends.within(ctx, limits{most: cleanupTry, obeyed: l.obeyed}, end)
-	if ended != nil {
-		return ended
+	return l.ends(ctx, limits{most: cleanupTry}, end)
+}
+
+// ends makes a call that answers with an error only, or with what cut it short.
+func (l *Locker) ends(ctx context.Context, limits limits, end func(context.Context) error) error {
+	a, cut := l.call(ctx, limits, func(ctx context.Context) answer { return answer{err: end(ctx)} })
+	if cut != nil {
+		return cut
 	}
-	return err
+	return a.err
 }

@@ -50,7 +50,7 @@ func leaseOn(t *testing.T, m *machine) *Lease {
 	l.clock = newClock(m.now, m.ahead, m.asleep)
 	l.armed = m.now().Add(-time.Hour) // so nothing is due before the watch looks, and it never does
 	claim := fence.Claim{Resource: "a", Token: 1, Holder: uuid.New()}
-	le, err := l.lease(t.Context(), claim, l.defaults, l.clock.Now(), time.Second)
+	le, err := l.lease(t.Context(), claim, l.defaults, l.clock.Now(), time.Second, false)
 	require.NoError(t, err)
 	return le
 }

@@ -3,6 +3,9 @@ package lock_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,4 +101,79 @@ func TestClose_IsBoundedByItsContext(t *testing.T) {
 		require.ErrorIs(t, l.Close(ctx), context.DeadlineExceeded)
 		assert.Equal(t, time.Second, time.Since(start))
 	})
+}
+
+// TestClose_FailsNoRenewal has renewals be under way.
+func TestClose_FailsNoRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &locktest.Scripted{Driver: memlock.New()}
+		d.OnRenew = func(_ context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+			time.Sleep(500 * time.Millisecond)
+			return next(context.Background(), rs)
+		}
+		var failed atomic.Int32
+		l, err := lock.New(d, lock.WithTTL(3*time.Second), lock.WithObserver(&lock.Observer{
+			RenewFailed: func(lock.Event) { failed.Add(1) },
+		}))
+		require.NoError(t, err)
+		for i := range 100 {
+			acquire(t, l, strconv.Itoa(i))
+		}
+		time.Sleep(1100 * time.Millisecond)
+		require.NoError(t, l.Close(t.Context()))
+		time.Sleep(time.Second)
+		assert.Zero(t, failed.Load())
+	})
+}
+
+// TestClose_MeetsEverything has leases begin, be resumed, broken and healed while the Locker closes: for the race
+// detector, and to see that nothing is left.
+func TestClose_MeetsEverything(t *testing.T) {
+	for range 100 {
+		store := memlock.New()
+		d := locktest.ScriptAll(store)
+		other, err := lock.New(d)
+		require.NoError(t, err)
+		l, err := lock.New(d)
+		require.NoError(t, err)
+		var heals atomic.Int32
+		seal := sealFunc(func(_ context.Context, c fence.Claim) error {
+			if heals.Add(1)%2 == 1 {
+				return &fence.RejectedError{Claim: c, Mark: c.Token + 5, Verdict: fence.ErrStale}
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		for i, name := range names {
+			claim := fence.Claim{}
+			if i >= 4 {
+				claim = acquire(t, other, name).Detach()
+			}
+			wg.Go(func() {
+				ctx := context.Background()
+				switch i {
+				case 0, 1:
+					_, _ = l.TryAcquire(ctx, name)
+				case 2:
+					_, _ = l.Acquire(ctx, name, lock.WithSeal(seal))
+				case 3:
+					_, _ = l.AcquireAll(ctx, []string{name, "x", "y"})
+				case 4, 5:
+					_, _ = l.Resume(ctx, claim)
+				default:
+					_, _ = l.Break(ctx, name)
+				}
+			})
+		}
+		require.NoError(t, l.Close(t.Context()))
+		wg.Wait()
+		require.NoError(t, other.Close(t.Context()))
+		require.ErrorIs(t, l.Close(t.Context()), lock.ErrClosed)
+		for _, name := range append(names[:4], "x", "y") {
+			info, err := store.Inspect(t.Context(), name)
+			require.NoError(t, err)
+			require.False(t, info.Held, name)
+		}
+	}
 }

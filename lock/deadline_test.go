@@ -255,6 +255,11 @@ func TestL05_LogHandlerDelaysNoLease(t *testing.T) {
 		require.ErrorIs(t, endOf(lease), lock.ErrLost)
 		require.ErrorIs(t, endOf(other), lock.ErrLost)
 		assert.Equal(t, 1089*time.Millisecond, time.Since(start))
+
+		start = time.Now()
+		require.NoError(t, l.Close(t.Context()))
+		assert.LessOrEqual(t, time.Since(start), time.Second, "nor does it keep Close")
+		time.Sleep(time.Minute)
 	})
 }
 

@@ -30,16 +30,20 @@ type Lease struct {
 	renewed  chan struct{}
 }
 
-// lease makes a granted lease and puts it under watch. ctx gives the values. After an error the store
-// may have the lease still.
-func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent time.Time, ttl time.Duration) (*Lease, error) {
+// lease makes a granted lease and puts it under watch. ctx gives the values. slow says that a copy of a request before
+// this one may still be on its way. After an error the store may have the lease still.
+func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent time.Time, ttl time.Duration, slow bool) (*Lease, error) {
 	le := &Lease{
 		locker: l, config: c, claim: claim, granted: l.clock.Now(),
 		ttl: c.ttl, deadline: deadline(sent, ttl),
 	}
-	if l.clock.passed(le.deadline) {
-		return nil, fmt.Errorf("%w: acquire %q: the grant of %v arrived after %v",
-			ErrUnavailable, claim.Resource, ttl, le.granted.Sub(sent))
+	took := le.granted.Sub(sent)
+	le.slow = slow || took > slowAnswer
+	switch {
+	case !claim.Token.Valid():
+		return nil, unavailable("acquire", claim.Resource, fmt.Errorf("the driver granted token %d", int64(claim.Token)))
+	case l.clock.passed(le.deadline):
+		return nil, unavailable("acquire", claim.Resource, fmt.Errorf("the grant of %v arrived after %v", ttl, took))
 	}
 	le.ctx, le.cancel = context.WithCancelCause(context.WithoutCancel(fence.NewContext(ctx, claim)))
 	l.mu.Lock()
@@ -48,23 +52,19 @@ func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent ti
 		le.cancel(nil)
 		return nil, fmt.Errorf("lock: acquire %q: %w", claim.Resource, ErrClosed)
 	}
-	le.renewAt = le.nextRenewal(sent)
+	le.renewAt = le.nextRenewal(sent, ttl)
 	l.leases.add(le)
 	l.arm()
 	return le, nil
 }
 
-// handOut seals the lease, if that is asked for, and tells the observer.
-func (le *Lease) handOut(ctx context.Context, began time.Time) (*Lease, error) {
-	if err := le.seal(ctx, le.config.seal); err != nil {
-		return nil, err
-	}
+// tellAcquired tells the observer that the lease is handed out.
+func (le *Lease) tellAcquired(began time.Time) {
 	if le.config.observer != nil {
 		le.locker.observe(le.config.observer, acquired, Event{
 			Claim: le.claim, Waited: time.Since(began), Deadline: le.Deadline(),
 		})
 	}
-	return le, nil
 }
 
 // Claim returns what a guard wants to see. It never changes.
@@ -128,14 +128,20 @@ const (
 
 // lose ends the lease as lost, unless it has ended before, and returns why it ended.
 func (le *Lease) lose(why string) error {
-	l := le.locker
-	first, end := le.finish(fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, why))
-	if first {
-		l.warn(le.config.log, "lease lost", "claim", le.claim, "why", why)
-		until, _ := le.ends()
-		l.observe(le.config.observer, lost, Event{Claim: le.claim, Late: max(0, l.clock.Now().Sub(until)), Err: end})
-	}
+	_, end := le.loseBy(fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, why))
 	return end
+}
+
+// loseBy is lose, by an error that wraps ErrLost. It returns whether the lease was held until now.
+func (le *Lease) loseBy(err error) (first bool, end error) {
+	l := le.locker
+	first, end = le.finish(err)
+	if first {
+		l.warn(le.config.log, "lease lost", "claim", le.claim, "why", err)
+		until, _ := le.ends()
+		l.observe(le.config.observer, lost, Event{Claim: le.claim, Late: max(0, l.clock.Now().Sub(until)), Err: err})
+	}
+	return first, end
 }
 
 // finish ends the lease with err, unless it has ended before. It returns whether that was now, and the

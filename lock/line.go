@@ -107,7 +107,7 @@ func (n *line) up() {
 	defer n.mu.Unlock()
 	n.ready = true
 	for _, w := range n.waiters {
-		if w.inLine && !w.unread {
+		if !w.unread { // also if the answer that gives it a place is still on its way
 			w.hear(message{anew: true})
 		}
 	}

@@ -24,19 +24,18 @@ type Locker struct {
 	clock    *clock
 	obeyed   bool // the driver obeys deadlines
 
-	closing      context.Context // ends when Close begins: no more waiting, no more leases
-	beginClosing context.CancelFunc
-	background   context.Context // ends when Close returns
-	endAll       context.CancelFunc
-	tasks        tasks
-	cleanups     atomic.Int64
-	cleanupSlots chan struct{}
-	logs, events notices
-	tries        calls[answer]
-	ends         calls[error]
-	renewals     calls[[]error]
-	batches      sync.Pool // of *batch
-	line         line
+	closing        context.Context // ends when Close begins: no more waiting, no more leases
+	beginClosing   context.CancelFunc
+	background     context.Context // ends when Close returns
+	endAll         context.CancelFunc
+	tasks          tasks
+	cleanups       atomic.Int64
+	longCallsUntil atomic.Int64 // in Unix ns
+	cleanupSlots   chan struct{}
+	logs, events   notices
+	calls          sync.Pool // of *call, our own: a channel made in a synctest bubble must stay there
+	batches        sync.Pool // of *batch
+	line           line
 
 	mu     sync.Mutex // guards the fields below, and what changes in the leases
 	closed bool
@@ -63,13 +62,13 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 	}
 	l.closing, l.beginClosing = context.WithCancel(context.Background())
 	l.background, l.endAll = context.WithCancel(context.Background())
-	l.logs = notices{tasks: &l.tasks, over: l.background}
-	l.events = notices{tasks: &l.tasks, over: l.background}
+	l.logs.over, l.events.over = l.background, l.background
 	return l, nil
 }
 
 // Close ends waiting acquires with [ErrClosed], releases the leases that are still held and waits
-// until that is done and background work has ended, or until ctx ends. It returns the errors of
+// until that is done and background work has ended, or until ctx ends; and up to a second for a logger and
+// observers to take what there is for them. It returns the errors of
 // releases that failed, joined with ctx's error if that came first; those leases end by their TTL.
 // It does not close the driver's client. A second Close returns [ErrClosed].
 func (l *Locker) Close(ctx context.Context) error {
@@ -80,18 +79,20 @@ func (l *Locker) Close(ctx context.Context) error {
 	}
 	l.closed = true
 	held := l.leases.all()
+	for _, le := range held { // all at once: the end of one must not end the others of its set in another way
+		le.end = fmt.Errorf("%w: %q: %w", ErrReleased, le.claim.Resource, ErrClosed)
+		l.leases.remove(le)
+	}
 	l.mu.Unlock()
 	defer l.endAll()
 	l.beginClosing()
-
-	var open []*Lease
 	for _, le := range held {
-		if first, _ := le.finish(fmt.Errorf("%w: %q: %w", ErrReleased, le.claim.Resource, ErrClosed)); first {
-			open = append(open, le)
-		} // else released or lost meanwhile
+		le.cancel(&causeError{le.end})
 	}
-	failed := concurrently(open, func(le *Lease) error { return le.release(ctx) })
+	failed := concurrently(held, func(le *Lease) error { return le.release(ctx) })
 	ended := l.tasks.wait(ctx)
+	l.logs.wait(ctx)
+	l.events.wait(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.timer != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // mostNotices is how many may wait for the user's code to take them; what is more is dropped.
@@ -13,11 +14,28 @@ const mostNotices = 4096
 // panic or use the lock. Calls come one after the other, in order, on a goroutine that ends when there are
 // none.
 type notices struct {
-	tasks   *tasks
 	over    context.Context // ends with the Locker: what is left then is dropped
 	mu      sync.Mutex
 	pending []func()
-	running bool
+	running chan struct{} // closed when the goroutine ends; nil: there is none
+}
+
+// waitFor is how long a Close waits for the user's code. It may be called by that code.
+const waitFor = time.Second
+
+func (n *notices) wait(ctx context.Context) {
+	n.mu.Lock()
+	running := n.running
+	n.mu.Unlock()
+	if running == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitFor)
+	defer cancel()
+	select {
+	case <-running:
+	case <-ctx.Done():
+	}
 }
 
 func (n *notices) post(call func()) {
@@ -32,19 +50,19 @@ func (n *notices) post(call func()) {
 
 // run starts the goroutine if it is needed. n.mu is held.
 func (n *notices) run() {
-	if n.running || len(n.pending) == 0 {
+	if n.running != nil || len(n.pending) == 0 {
 		return
 	}
-	n.running = true
-	n.tasks.begin()
+	ended := make(chan struct{})
+	n.running = ended
 	go func() {
-		defer n.tasks.end()
 		defer func() {
 			_ = recover()
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.running = false
+			n.running = nil
 			n.run() // what a panic has left
+			close(ended)
 		}()
 		for {
 			n.mu.Lock()

@@ -9,7 +9,7 @@ import (
 // Observer is told what happens to leases, for metrics and audits. Funcs that are nil cost nothing. The others
 // are called one after the other on a goroutine of the Locker's, soon after the event: a slow one delays no
 // lease, a panic in one is contained, and of what one that is stuck doesn't take more than 4096 events is dropped.
-// Close waits for those that are under way. Don't change an Observer once it is in use.
+// Close waits for them, but for a second only. Don't change an Observer once it is in use.
 type Observer struct {
 	Acquired    func(Event) // a lease is handed out by Acquire, AcquireAll, Do or Resume
 	Waiting     func(Event) // an acquire begins to wait for another holder

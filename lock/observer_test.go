@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"github.com/ringfence/ringfence/fence"
 	"runtime"
 	"sync"
 	"testing"
@@ -161,5 +162,45 @@ func TestObserver_CanNotHoldUpTheLock(t *testing.T) {
 		synctest.Wait()
 		assert.GreaterOrEqual(t, calls, 4000)
 		assert.Less(t, calls, 10_000, "what is too much is dropped")
+	})
+}
+
+// TestObserver_MayClose has a program end when it loses its lease.
+func TestObserver_MayClose(t *testing.T) {
+	var l *lock.Locker
+	closed := make(chan error, 1)
+	l, err := lock.New(memlock.New(), lock.WithTTL(20*time.Millisecond), lock.WithoutRenewal(), lock.WithObserver(&lock.Observer{
+		Lost: func(lock.Event) { closed <- l.Close(context.Background()) },
+	}))
+	require.NoError(t, err)
+	acquire(t, l, "a")
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "Close waits for its caller")
+	}
+}
+
+func TestObserver_BrokenTellsTheClaimThatSupersedes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		l := newLocker(t, memlock.New(), lock.WithObserver(j.observer()))
+		tries := 0
+		claim, err := l.Break(t.Context(), "a", lock.WithSeal(sealFunc(func(_ context.Context, c fence.Claim) error {
+			if tries++; tries == 1 {
+				return &fence.RejectedError{Claim: c, Mark: c.Token + 500, Verdict: fence.ErrStale}
+			}
+			return nil
+		})))
+		require.NoError(t, err)
+		names, events := j.take()
+		require.Equal(t, []string{"broken"}, names)
+		assert.Equal(t, claim, events[0].Claim)
+
+		_, err = l.Break(t.Context(), "a", lock.WithSeal(sealFunc(func(context.Context, fence.Claim) error { return errBroken })))
+		require.ErrorIs(t, err, errBroken)
+		names, _ = j.take()
+		assert.Equal(t, []string{"broken"}, names, "it was, though the seal failed")
 	})
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"os"
@@ -143,6 +144,9 @@ func (c config) validate() error {
 	case c.retryFor < 0:
 		return fmt.Errorf("%w: WithRetryFor(%v): want 0 or more", fence.ErrInvalid, c.retryFor)
 	}
+	if err := validateFingerprint(c.onlyFrom); err != nil {
+		return err
+	}
 	return validateLabel(c.label)
 }
 
@@ -175,4 +179,12 @@ func (c config) renewAfter(ttl time.Duration) time.Duration {
 	default:
 		return ttl / 3
 	}
+}
+
+// validateFingerprint has "none" be no holder's: a free resource, or a minimum hold.
+func validateFingerprint(s string) error {
+	if decoded, err := hex.DecodeString(s); s != "" && (err != nil || len(decoded) != 4) {
+		return fmt.Errorf("%w: IfHeldBy(%q): want the fingerprint of a holder, 8 hex digits", fence.ErrInvalid, s)
+	}
+	return nil
 }

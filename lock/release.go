@@ -51,10 +51,8 @@ func (le *Lease) Release(ctx context.Context) error {
 func (le *Lease) release(ctx context.Context) error {
 	l := le.locker
 	send := func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, le.keep()) }
-	err, ended := l.ends.within(ctx, limits{most: releaseWithin, obeyed: l.obeyed}, send)
+	err := l.ends(ctx, limits{most: releaseWithin}, send)
 	switch {
-	case ended != nil:
-		err = unavailable("release", le.claim.Resource, fmt.Errorf("no answer in time: %w", ended))
 	case errors.Is(err, ErrLost):
 		err = fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, gone)
 	case err != nil:

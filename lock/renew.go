@@ -58,12 +58,11 @@ func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 		most = patience(most) // the automatic renewals wait meanwhile
 	}
 	r := driver.Renewal{Claim: le.claim, TTL: ttl, Shorten: deadline(sent, ttl).Before(until)}
-	errs, ended := l.renewals.within(bound, limits{most: most}, func(ctx context.Context) []error {
+	got, err := l.callRenew(bound, limits{most: most}, func(ctx context.Context) []error {
 		return l.driver.Renew(ctx, []driver.Renewal{r})
 	})
-	err := ended
-	if ended == nil {
-		err = answerTo(errs, 0)
+	if err == nil {
+		err = answerTo(got, 0)
 	}
 	err = le.takeIn(r, sent, err)
 	if err != nil && ctx.Err() != nil && le.Err() == nil {
@@ -137,7 +136,7 @@ func (le *Lease) takeIn(r driver.Renewal, sent time.Time, err error) error {
 		if r.Shorten || until.After(le.deadline) {
 			le.ttl, le.deadline = r.TTL, until
 		}
-		le.renewAt = le.nextRenewal(sent)
+		le.renewAt = le.nextRenewal(sent, le.ttl)
 	} else {
 		event = renewFailed
 		err = unavailable("renew", le.claim.Resource, err)
@@ -157,10 +156,10 @@ func (le *Lease) takeIn(r driver.Renewal, sent time.Time, err error) error {
 	return err
 }
 
-// nextRenewal is when a lease that was renewed at sent renews itself again; zero: never. Up to a tenth
+// nextRenewal is when a lease that got ttl at sent renews itself; zero: never. Up to a tenth
 // earlier at random, so that leases acquired together don't renew together.
-func (le *Lease) nextRenewal(sent time.Time) time.Time {
-	after := le.config.renewAfter(le.ttl)
+func (le *Lease) nextRenewal(sent time.Time, ttl time.Duration) time.Time {
+	after := le.config.renewAfter(ttl)
 	if after == 0 {
 		return time.Time{}
 	}
@@ -292,7 +291,7 @@ func (l *Locker) renew(b *batch) {
 	// A driver that looks at its context returns what it has by then: from those stores, or parts of one, that answer.
 	ctx, cancel := context.WithTimeout(l.closing, most-most/8)
 	defer cancel()
-	errs, ended := l.renewals.within(l.closing, limits{most: most}, func(context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
+	errs, ended := l.callRenew(l.closing, limits{most: most}, func(context.Context) []error { return l.driver.Renew(ctx, b.renewals) })
 	for i, le := range b.leases {
 		err := ended
 		if ended == nil {
@@ -304,4 +303,10 @@ func (l *Locker) renew(b *batch) {
 	if ended == nil {
 		l.freeBatch(b) // else the driver still reads it
 	}
+}
+
+// callRenew is call, of a driver's Renew: always on a goroutine of its own.
+func (l *Locker) callRenew(ctx context.Context, limits limits, f func(context.Context) []error) ([]error, error) {
+	a, cut := l.callLong(ctx, limits, func(ctx context.Context) answer { return answer{errs: f(ctx)} })
+	return a.errs, cut
 }

@@ -22,7 +22,7 @@ func TestL08_AnswerTakenInAfterTheDeadline(t *testing.T) {
 		l.armed = time.Now() // so nothing is due before the watch looks, and it never does
 		claim := fence.Claim{Resource: "a", Token: 1, Holder: uuid.New()}
 		sent := time.Now()
-		le, err := l.lease(t.Context(), claim, l.defaults, sent, time.Second)
+		le, err := l.lease(t.Context(), claim, l.defaults, sent, time.Second, false)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		err = le.takeIn(driver.Renewal{Claim: claim, TTL: time.Minute}, sent.Add(time.Second/2), nil)
@@ -39,7 +39,7 @@ func TestClose_GrantThatArrivesMeanwhileIsNoLease(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close(t.Context()))
 	claim := fence.Claim{Resource: "a", Token: 1, Holder: uuid.New()}
-	_, err = l.lease(t.Context(), claim, l.defaults, time.Now(), time.Second)
+	_, err = l.lease(t.Context(), claim, l.defaults, time.Now(), time.Second, false)
 	require.ErrorIs(t, err, ErrClosed)
 	require.True(t, l.leases.empty())
 }

@@ -61,9 +61,17 @@ func (l *Locker) Resume(ctx context.Context, c fence.Claim, opts ...Option) (*Le
 			left = min(ttl, left)
 		}
 		var lease *Lease
-		if lease, err = l.lease(ctx, fence.Claim{Resource: c.Resource, Token: grant.Token, Holder: holder}, conf, sent, left); err == nil {
-			lease.slow = l.clock.Now().Sub(sent) > slowAnswer
-			return lease.handOut(ctx, began)
+		if grant.Token <= c.Token {
+			err = unavailable("resume", c.Resource, fmt.Errorf("the driver granted token %d, want more than %d", grant.Token, c.Token))
+		} else {
+			lease, err = l.lease(ctx, fence.Claim{Resource: c.Resource, Token: grant.Token, Holder: holder}, conf, sent, left, false)
+		}
+		if err == nil {
+			if lease, err = lease.sealed(ctx, conf.seal); err != nil {
+				return nil, err
+			}
+			lease.tellAcquired(began)
+			return lease, nil
 		}
 	}
 	l.abandon(ctx, c.Resource, holder)
@@ -89,15 +97,15 @@ func (l *Locker) one(ctx context.Context, what, resource string, c config, f fun
 	if l.closing.Err() != nil {
 		return driver.Grant{}, cutShort(what, resource, ErrClosed)
 	}
-	got, ended := l.tries.within(ctx, limits{closing: l.closing.Done(), most: max(c.retryFor, leastPatience), obeyed: l.obeyed}, func(ctx context.Context) answer {
+	got, ended := l.call(ctx, limits{closing: l.closing.Done(), most: max(c.retryFor, leastPatience)}, func(ctx context.Context) answer {
 		g, err := f(ctx)
-		return answer{g, err}
+		return answer{grant: g, err: err}
 	})
 	switch {
 	case ended != nil:
 		return driver.Grant{}, cutShort(what, resource, ended)
-	case got.err != nil && ctx.Err() != nil:
-		return driver.Grant{}, cutShort(what, resource, ctx.Err())
+	case got.err != nil && overdue(ctx) != nil:
+		return driver.Grant{}, cutShort(what, resource, overdue(ctx))
 	case errors.Is(got.err, ErrLost):
 		return driver.Grant{}, got.err
 	case got.err != nil:

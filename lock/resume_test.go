@@ -175,3 +175,57 @@ func TestL18_ResumeWhoseSealFailsFreesTheResource(t *testing.T) {
 	assert.EqualValues(t, 1, calls.Load())
 	require.NoError(t, acquire(t, l, "a", lock.WithoutWaiting()).Release(t.Context()))
 }
+
+func TestResume_RenewsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLocker(t, memlock.New())
+		claim := acquire(t, l, "a", lock.WithTTL(5*time.Second)).Detach()
+		lease, err := l.Resume(t.Context(), claim, lock.WithRenewEvery(8*time.Second)) // of 30 s, but 5 s are left
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		require.NoError(t, lease.Err())
+	})
+}
+
+// TestL22_L04_CopyOfASlowAcquire has a copy of the first request arrive when the seat was paid for and given back.
+func TestL22_L04_CopyOfASlowAcquire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		d := locktest.ScriptAll(store)
+		copied := make(chan driver.Request, 1)
+		d.OnWait = func(ctx context.Context, r driver.Request, p driver.Place, next locktest.WaitFunc) (driver.Grant, error) {
+			copied <- r
+			time.Sleep(300 * time.Millisecond)
+			return next(ctx, r, p)
+		}
+		l := newLocker(t, d)
+		claim := acquire(t, l, "seat", lock.WithTTL(10*time.Minute)).Detach()
+		lease, err := l.Resume(t.Context(), claim)
+		require.NoError(t, err)
+		require.NoError(t, lease.Release(t.Context()))
+		_, err = store.Acquire(t.Context(), <-copied)
+		require.Error(t, err)
+		info, err := l.Inspect(t.Context(), "seat")
+		require.NoError(t, err)
+		assert.False(t, info.Held)
+	})
+}
+
+func TestL15_GrantsWithoutSense(t *testing.T) {
+	d := locktest.ScriptAll(memlock.New())
+	var token fence.Token
+	d.OnResume = func(context.Context, fence.Claim, driver.Request, locktest.ResumeFunc) (driver.Grant, error) {
+		return driver.Grant{Token: token, TTL: time.Minute}, nil
+	}
+	d.OnBreak = func(context.Context, driver.Request, string, locktest.BreakFunc) (driver.Grant, error) {
+		return driver.Grant{TTL: time.Minute}, nil
+	}
+	l := newLocker(t, d)
+	claim := acquire(t, l, "a").Claim()
+	for _, token = range []fence.Token{0, claim.Token} {
+		_, err := l.Resume(t.Context(), claim)
+		require.ErrorIs(t, err, lock.ErrUnavailable)
+	}
+	_, err := l.Break(t.Context(), "a")
+	require.ErrorIs(t, err, lock.ErrUnavailable)
+}

@@ -42,7 +42,7 @@ func many(tb testing.TB, l *Locker, n int) []*Lease {
 	for i := range leases {
 		claim := fence.Claim{Resource: strconv.Itoa(i), Token: 1, Holder: uuid.New()}
 		var err error
-		leases[i], err = l.lease(tb.Context(), claim, l.defaults, l.clock.Now(), l.defaults.ttl)
+		leases[i], err = l.lease(tb.Context(), claim, l.defaults, l.clock.Now(), l.defaults.ttl, false)
 		require.NoError(tb, err)
 	}
 	return leases

@@ -17,40 +17,44 @@ type Sealer interface {
 // mostHeals is how often one acquire lifts its token: the mark may move meanwhile.
 const mostHeals = 3
 
-// seal has the claim admitted by s, within ctx and the life of the lease. If that fails, or s panics, the
-// lease is released.
-func (le *Lease) seal(ctx context.Context, s Sealer) error {
+// sealed has the claim admitted by s, within ctx and the life of the lease, and returns the lease: another one, if the
+// token had to be lifted (L19). If that fails, or s panics, the lease is released.
+func (le *Lease) sealed(ctx context.Context, s Sealer) (out *Lease, err error) {
 	if s == nil {
-		return nil
+		return le, nil
 	}
-	sealed := false
 	defer func() {
-		if !sealed {
+		if out == nil {
 			le.giveUp(ctx)
 		}
 	}()
-	bound, done := le.Bind(ctx)
-	defer done()
-	err := s.Admit(fence.NewContext(bound, le.claim), le.claim)
-	for range mostHeals {
+	for heals := 0; ; heals++ {
+		err := le.admit(ctx, s)
+		if err == nil {
+			return le, nil
+		}
 		mark, behind := markAbove(err, le.claim)
 		raiser, can := le.locker.driver.(driver.Raiser)
-		if !behind || !can || le.Err() != nil {
-			break
+		if !behind || !can || heals == mostHeals || le.Err() != nil {
+			return nil, fmt.Errorf("lock: seal %q: %w", le.claim.Resource, err)
 		}
-		if why := le.advance(bound, raiser, mark); why != nil {
-			return fmt.Errorf("lock: seal %q: %w; the token can't be lifted past the mark: %w", le.claim.Resource, err, why)
+		lifted, why := le.lift(ctx, raiser, mark)
+		if why != nil {
+			return nil, fmt.Errorf("lock: seal %q: %v; the token can't be lifted: %w", le.claim.Resource, err, why)
 		}
-		err = s.Admit(fence.NewContext(bound, le.claim), le.claim)
+		le = lifted
 	}
+}
+
+// admit asks s once.
+func (le *Lease) admit(ctx context.Context, s Sealer) error {
+	bound, done := le.Bind(ctx)
+	defer done()
+	err := s.Admit(bound, le.claim)
 	if lost := le.Err(); lost != nil { // also if it was admitted: it is too late to be handed out
-		err = lost
+		return lost
 	}
-	if err != nil {
-		return fmt.Errorf("lock: seal %q: %w", le.claim.Resource, err)
-	}
-	sealed = true
-	return nil
+	return err
 }
 
 // markAbove returns the mark that refused the claim, if a larger token would do (L19).
@@ -68,35 +72,65 @@ func markAbove(err error, c fence.Claim) (mark fence.Token, behind bool) {
 	return 0, false
 }
 
-// advance gives the lease, that is not handed out yet, a token past the mark.
-func (le *Lease) advance(ctx context.Context, r driver.Raiser, mark fence.Token) error {
+// lift gives the lease, that is not handed out yet, a token past the mark: a lease of its own, since a claim never
+// changes.
+func (le *Lease) lift(ctx context.Context, r driver.Raiser, mark fence.Token) (*Lease, error) {
 	l := le.locker
-	lifted, err := l.one(ctx, "raise", le.claim.Resource, le.config, func(ctx context.Context) (driver.Grant, error) {
+	bound, done := le.Bind(ctx)
+	defer done()
+	got, err := l.one(bound, "raise", le.claim.Resource, le.config, func(ctx context.Context) (driver.Grant, error) {
 		token, err := r.Advance(ctx, le.claim, mark)
 		return driver.Grant{Token: token}, err
 	})
 	switch {
 	case errors.Is(err, ErrLost):
-		return le.lose(gone)
+		return nil, le.lose(gone)
+	case err != nil && le.Err() != nil:
+		return nil, le.Err()
 	case err != nil:
-		return err
-	case lifted.Token <= mark:
-		return unavailable("raise", le.claim.Resource, fmt.Errorf("the driver answered token %d, want more than %d", lifted.Token, mark))
+		return nil, err
+	case got.Token <= mark || got.Token <= le.claim.Token:
+		return nil, unavailable("raise", le.claim.Resource, fmt.Errorf("the driver answered token %d, want one above %d", got.Token, mark))
 	}
+	claim := le.claim
+	claim.Token = got.Token
+	return le.as(claim)
+}
+
+// as puts a lease with another claim in the place of this one.
+func (le *Lease) as(claim fence.Claim) (*Lease, error) {
+	l := le.locker
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	le.claim.Token = lifted.Token
-	le.ctx = fence.NewContext(le.ctx, le.claim)
-	return nil
+	if le.end != nil {
+		return nil, le.end
+	}
+	other := &Lease{
+		locker: l, config: le.config, claim: claim, granted: le.granted, slow: le.slow,
+		ttl: le.ttl, deadline: le.deadline, renewAt: le.renewAt,
+	}
+	if le.renewing {
+		other.renewAt = other.nextRenewal(l.clock.Now(), le.ttl)
+	}
+	other.ctx, other.cancel = context.WithCancelCause(context.WithoutCancel(fence.NewContext(le.ctx, claim)))
+	le.end = &releasedError{claim.Resource}
+	l.leases.remove(le)
+	le.cancel(&causeError{le.end})
+	l.leases.add(other)
+	l.arm()
+	return other, nil
 }
 
 // giveUp ends a lease that is not handed out, in the background if ctx has ended.
 func (le *Lease) giveUp(ctx context.Context) {
 	l := le.locker
-	_, _ = le.finish(fmt.Errorf("%w: %q", ErrReleased, le.claim.Resource))
-	if ctx.Err() == nil {
-		err, ended := l.ends.within(ctx, limits{most: releaseWithin, obeyed: l.obeyed}, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
-		if ended == nil && (err == nil || errors.Is(err, ErrLost)) && !le.slow {
+	first, end := le.finish(&releasedError{le.claim.Resource})
+	if !first && !errors.Is(end, ErrLost) {
+		return // Close releases it
+	}
+	if first && ctx.Err() == nil {
+		err := l.ends(ctx, limits{most: releaseWithin}, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
+		if (err == nil || errors.Is(err, ErrLost)) && !le.slow {
 			return
 		}
 	}

@@ -43,7 +43,7 @@ func (l *Locker) AcquireAll(ctx context.Context, resources []string, opts ...Opt
 	names := slices.Compact(slices.Sorted(slices.Values(resources)))
 	l.tasks.begin()
 	defer l.tasks.end()
-
+	began := time.Now()
 	s := &Set{}
 	held, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -51,7 +51,7 @@ func (l *Locker) AcquireAll(ctx context.Context, resources []string, opts ...Opt
 	defer func() {
 		if !whole {
 			cancel(nil)
-			_ = concurrently(s.leases, func(le *Lease) error { return le.Release(ctx) }) // what fails it tries again
+			_ = concurrently(s.leases, func(le *Lease) error { le.giveUp(ctx); return nil })
 		}
 	}()
 	s.ctx = held
@@ -67,7 +67,10 @@ func (l *Locker) AcquireAll(ctx context.Context, resources []string, opts ...Opt
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	s.keep = context.AfterFunc(held, s.endRest)
+	for _, lease := range s.leases {
+		lease.tellAcquired(began)
+	}
+	s.keep = context.AfterFunc(held, func() { s.endRest(l) })
 	whole = true
 	return s, nil
 }
@@ -77,7 +80,7 @@ func acquireWhile(ctx, held context.Context, l *Locker, name string, c config) (
 	bound, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(held, func() { cancel(nil) })()
-	lease, err := l.acquire(bound, name, c)
+	lease, err := l.takeLease(bound, name, c)
 	if err != nil && ctx.Err() == nil && held.Err() != nil {
 		return nil, fmt.Errorf("lock: acquire %q: %w", name, withoutCancel(context.Cause(held)))
 	}
@@ -85,12 +88,14 @@ func acquireWhile(ctx, held context.Context, l *Locker, name string, c config) (
 }
 
 // endRest ends the other leases when one has ended.
-func (s *Set) endRest() {
+func (s *Set) endRest(l *Locker) {
+	l.tasks.begin()
+	defer l.tasks.end()
 	why := withoutCancel(context.Cause(s.ctx))
 	for _, le := range s.leases {
-		if first, _ := le.finish(fmt.Errorf("%w: %q, with its set: %w", ErrLost, le.claim.Resource, why)); first {
-			le.locker.inBackground(s.ctx, le.claim.Resource, func(ctx context.Context) error {
-				return le.locker.driver.Release(ctx, le.claim, le.keep())
+		if first, _ := le.loseBy(fmt.Errorf("%w: %q, with its set: %v", ErrLost, le.claim.Resource, why)); first {
+			l.inBackground(s.ctx, le.claim.Resource, func(ctx context.Context) error {
+				return l.driver.Release(ctx, le.claim, le.keep())
 			})
 		}
 	}

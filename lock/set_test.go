@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -171,5 +172,69 @@ func TestAcquireAll_OverlappingSetsDoNotDeadlock(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	})
+}
+
+func TestAcquireAll_FailureSkipsTheMinHold(t *testing.T) {
+	l := newLocker(t, memlock.New())
+	held := acquire(t, l, "b")
+	_, err := l.AcquireAll(t.Context(), []string{"a", "b"}, lock.WithoutWaiting(), lock.WithMinHold(20*time.Second))
+	require.ErrorIs(t, err, lock.ErrHeld)
+	info, err := l.Inspect(t.Context(), "a")
+	require.NoError(t, err)
+	assert.False(t, info.Held, "no job has run")
+	require.NoError(t, held.Release(t.Context()))
+}
+
+// TestAcquireAll_CloseEndsAllMembersInOneWay has many, so that the end of the first could end the others in another.
+func TestAcquireAll_CloseEndsAllMembersInOneWay(t *testing.T) {
+	var names []string
+	for i := range 60 {
+		names = append(names, strconv.Itoa(i))
+	}
+	for range 20 {
+		d := memlock.New()
+		var lost, released atomic.Int32
+		l, err := lock.New(d, lock.WithTTL(time.Hour), lock.WithObserver(&lock.Observer{
+			Lost: func(lock.Event) { lost.Add(1) }, Released: func(lock.Event) { released.Add(1) },
+		}))
+		require.NoError(t, err)
+		set, err := l.AcquireAll(t.Context(), names)
+		require.NoError(t, err)
+		require.NoError(t, l.Close(t.Context()))
+		assert.Zero(t, lost.Load())
+		assert.EqualValues(t, len(names), released.Load())
+		err = set.Release(t.Context())
+		require.NotErrorIs(t, err, lock.ErrLost)
+		other := newLocker(t, d)
+		for _, name := range names {
+			info, err := other.Inspect(t.Context(), name)
+			require.NoError(t, err)
+			require.False(t, info.Held)
+		}
+	}
+}
+
+func TestAcquireAll_ObserverHearsOfEachMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		l := newLocker(t, memlock.New(), lock.WithObserver(j.observer()))
+		held := acquire(t, l, "c")
+		j.take()
+		_, err := l.AcquireAll(t.Context(), []string{"a", "b", "c"}, lock.WithoutWaiting())
+		require.ErrorIs(t, err, lock.ErrHeld)
+		names, _ := j.take()
+		assert.Equal(t, []string{"held"}, names, "nothing was handed out")
+		require.NoError(t, held.Release(t.Context()))
+		set, err := l.AcquireAll(t.Context(), []string{"a", "b", "c"})
+		require.NoError(t, err)
+		_, err = l.Break(t.Context(), "b")
+		require.NoError(t, err)
+		<-set.Context().Done()
+		synctest.Wait()
+		require.ErrorIs(t, set.Release(t.Context()), lock.ErrLost)
+		names, _ = j.take()
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "renewed" })
+		assert.ElementsMatch(t, []string{"released", "acquired", "acquired", "acquired", "broken", "lost", "lost", "lost"}, names)
 	})
 }

@@ -14,6 +14,8 @@ const (
 	pollEvery = time.Second
 	// turnSlack is what a waiter lets pass after another's turn, so that it is over in the store, too.
 	turnSlack = 5 * time.Millisecond
+	// mostAhead is as long as a line may be for the time that it takes to be reckoned.
+	mostAhead = 1_000_000
 	// leastSilent and mostSilent are between polls of the first two in line while there is no subscription: within a turn.
 	leastSilent, mostSilent = 100 * time.Millisecond, 200 * time.Millisecond
 )
@@ -58,18 +60,22 @@ func (a *acquisition) leaveLine() {
 
 // standInLine returns nil when it is time to ask again: the turn has come, or should have, or a second has passed. Else
 // it returns why there is no more waiting.
+//
+// When the resource should be free, the first asks; so does the second: it gives the first its turn, in case that is dead,
+// or learns that the lease was renewed. Who is further behind asks one turn later for each place.
 func (a *acquisition) standInLine(ctx context.Context, q *driver.Queued) error {
 	l, w := a.locker, &a.place.waiter
 	l.line.listen(l, w) //nolint:contextcheck // the subscription serves all that wait, and outlives the call
 	now := time.Now()
+	ahead := min(max(0, q.Ahead), mostAhead)
 	a.place.ticket, a.place.freeAt = q.Ticket, time.Time{}
 	next := now.Add(pollEvery)
 	if !l.line.isReady() {
-		next = now.Add(min(pollEvery, time.Duration(max(1, q.Ahead))*between(leastSilent, mostSilent)))
+		next = now.Add(min(pollEvery, time.Duration(max(1, ahead))*between(leastSilent, mostSilent)))
 	}
 	if q.RetryAfter > 0 {
 		a.place.believe(now, q.RetryAfter)
-		next = earlier(next, a.place.freeAt.Add(time.Duration(q.Ahead)*driver.TurnFor+turnSlack))
+		next = earlier(next, a.place.freeAt.Add(time.Duration(max(0, ahead-1))*driver.TurnFor+turnSlack))
 	}
 	timer := time.NewTimer(next.Sub(now))
 	defer timer.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/ringfence/ringfence/fence"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -437,4 +438,121 @@ func queueThenClose(t *testing.T, l *lock.Locker) {
 	synctest.Wait()
 	require.NoError(t, l.Close(t.Context()))
 	require.ErrorIs(t, <-failed, lock.ErrClosed)
+}
+
+// TestL12_C25_ReleaseBeforeTheAnswer has the turn be given before the subscription is up, and the answer that gives the
+// place come after.
+func TestL12_C25_ReleaseBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlock.New()
+		d := locktest.ScriptAll(store)
+		subscribe, answer := make(chan struct{}), make(chan struct{})
+		var waits atomic.Int32
+		d.OnListen = func(ctx context.Context, listener uuid.UUID, ready func(), turn func(driver.Turn), next locktest.ListenFunc) error {
+			<-subscribe
+			return next(ctx, listener, ready, turn)
+		}
+		d.OnWait = func(ctx context.Context, r driver.Request, p driver.Place, next locktest.WaitFunc) (driver.Grant, error) {
+			g, err := next(ctx, r, p)
+			if r.Resource == "r" && waits.Add(1) == 1 {
+				<-answer
+			}
+			return g, err
+		}
+		l, other := newLocker(t, d), newLocker(t, store)
+		first, held := acquire(t, other, "x"), acquire(t, other, "r")
+		_, nextFirst := queue(t, 1, "x", l) // starts the subscription
+		_, next := queue(t, 1, "r", l)
+		require.NoError(t, held.Release(t.Context())) // told to nobody
+		start := time.Now()
+		close(subscribe)
+		synctest.Wait()
+		close(answer)
+		require.NoError(t, next().Release(t.Context()))
+		assert.Less(t, time.Since(start), 250*time.Millisecond)
+		require.NoError(t, first.Release(t.Context()))
+		require.NoError(t, nextFirst().Release(t.Context()))
+	})
+}
+
+// TestL10_ShortLeaseThatIsRenewed has the end that the second knows be older news than what the first knows.
+func TestL10_ShortLeaseThatIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := memlock.New()
+		l := newLocker(t, d)
+		start := time.Now()
+		at := func(after time.Duration) { time.Sleep(time.Until(start.Add(after))) }
+		r := driver.Request{Resource: "r", Holder: uuid.New(), TTL: 100 * time.Millisecond}
+		g, err := d.Acquire(t.Context(), r)
+		require.NoError(t, err)
+		claim := fence.Claim{Resource: "r", Token: g.Token, Holder: r.Holder}
+		at(10 * time.Millisecond)
+		order, next := queue(t, 2, "r", l)
+		for _, after := range []time.Duration{50, 140, 230, 252} {
+			at(after * time.Millisecond)
+			require.NoError(t, d.Renew(t.Context(), []driver.Renewal{{Claim: claim, TTL: r.TTL}})[0])
+		}
+		for i := range 2 {
+			require.Equal(t, i, <-order)
+			require.NoError(t, next().Release(t.Context()))
+		}
+	})
+}
+
+// TestAnswersWithoutSense has drivers that say what they may not.
+func TestAnswersWithoutSense(t *testing.T) {
+	for name, q := range map[string]*driver.Queued{
+		"negative place": {Ticket: 1, Ahead: -1000, RetryAfter: time.Second},
+		"endless line":   {Ticket: 1, Ahead: 1 << 40, RetryAfter: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := locktest.ScriptAll(memlock.New())
+				var waits atomic.Int32
+				d.OnWait = func(context.Context, driver.Request, driver.Place, locktest.WaitFunc) (driver.Grant, error) {
+					waits.Add(1)
+					return driver.Grant{}, q
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				_, err := newLocker(t, d).Acquire(ctx, "r")
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.LessOrEqual(t, waits.Load(), int32(15))
+			})
+		})
+	}
+	t.Run("hardly held", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := &locktest.Scripted{Driver: memlock.New()}
+			var tries atomic.Int32
+			d.OnAcquire = func(context.Context, driver.Request, locktest.AcquireFunc) (driver.Grant, error) {
+				tries.Add(1)
+				return driver.Grant{}, &driver.Held{RetryAfter: 1}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := newLocker(t, d).Acquire(ctx, "r")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.LessOrEqual(t, tries.Load(), int32(250))
+		})
+	})
+	t.Run("queued without a queue", func(t *testing.T) {
+		for _, d := range []driver.Driver{queuedAtOnce(&locktest.Scripted{Driver: memlock.New()}), queuedAtOnceAll()} {
+			_, err := newLocker(t, d).TryAcquire(t.Context(), "r")
+			require.ErrorIs(t, err, lock.ErrUnavailable)
+		}
+	})
+}
+
+func queuedAtOnce(s *locktest.Scripted) *locktest.Scripted {
+	s.OnAcquire = func(context.Context, driver.Request, locktest.AcquireFunc) (driver.Grant, error) {
+		return driver.Grant{}, &driver.Queued{Ticket: 1}
+	}
+	return s
+}
+
+func queuedAtOnceAll() driver.Driver {
+	d := locktest.ScriptAll(memlock.New())
+	queuedAtOnce(&d.Scripted)
+	return d
 }

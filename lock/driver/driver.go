@@ -17,7 +17,8 @@ type Driver interface {
 	Acquire(ctx context.Context, r Request) (Grant, error)
 	// Renew prolongs leases, in as few round trips as it can. The result has one entry for each
 	// renewal, in their order: nil, an error that wraps [ErrLost] if the holder has no lease any
-	// more, or any other error if the store could not decide.
+	// more, or any other error if the store could not decide. What it has not heard of when ctx ends is such an
+	// error: it returns then, with what it knows of the others. It does not keep rs.
 	Renew(ctx context.Context, rs []Renewal) []error
 	// Release ends the lease of c's holder. With keep above 0 the resource stays taken, by nobody, for
 	// that long. It returns nil, an error that wraps [ErrLost] if the holder has no lease any more, or

@@ -12,7 +12,8 @@ type Resumer interface {
 	// Resume makes the lease of c one of r.Holder with r.Label and the next token, in one atomic step. A
 	// TTL above 0 sets its end, in whole milliseconds from now; with 0 it stays. Grant.TTL is what is left.
 	// If the lease isn't exactly c's, holder and token, it returns an error that wraps [ErrLost] and
-	// changes nothing. If r.Holder has the lease already, this is a replay: as for Acquire.
+	// changes nothing. If r.Holder has the lease already, this is a replay: as for Acquire. It leaves a tombstone
+	// for c's holder (protocol, step 6): a copy of its acquire may still be on its way.
 	Resume(ctx context.Context, c fence.Claim, r Request) (Grant, error)
 }
 

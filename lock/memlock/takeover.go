@@ -34,6 +34,7 @@ func (d *Driver) Resume(ctx context.Context, c fence.Claim, r driver.Request) (d
 		until = now.Add(r.TTL)
 	}
 	s.lease = lease{holder: r.Holder, token: token, label: r.Label, until: until}
+	d.bury(c.Holder, now)
 	return driver.Grant{Token: token, TTL: until.Sub(now)}, nil
 }
 

@@ -1,7 +1,7 @@
 -- Hands a lease to another holder, with the next token.
--- KEYS: lease, counter, tombstone of the new holder
+-- KEYS: lease, counter, tombstone of the new holder, tombstone of the old
 -- ARGV: new holder, TTL in ms (0: its end stays), label, idle time of the counter in ms (0: a plain counter, never
---   expires), the holder and token that the lease must have
+--   expires), the holder and token that the lease must have, life of the old holder's tombstone in ms
 -- Replies "granted <token> <ms left>", "lost" or "abandoned".
 
 local lease = redis.call('GET', KEYS[1])
@@ -23,4 +23,5 @@ if ttl == 0 then
 else
   redis.call('SET', KEYS[1], value, 'PX', ARGV[2])
 end
+redis.call('SET', KEYS[4], '1', 'PX', ARGV[7]) -- a copy of its acquire may still be on its way
 return 'granted ' .. token .. ' ' .. integer(left)

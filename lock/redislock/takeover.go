@@ -11,13 +11,18 @@ import (
 
 // Resume implements [driver.Resumer].
 func (d *Driver) Resume(ctx context.Context, c fence.Claim, r driver.Request) (driver.Grant, error) {
-	return d.grant(ctx, d.takeOver(resumeScript, r).text(c.Holder.String()).text(c.Token.String()))
+	k, old := keysOf(r.Resource, r.Holder), keysOf(c.Resource, c.Holder)
+	return d.grant(ctx, resumeScript.call(4, k.lease).text(k.fence).text(k.gone).text(old.gone).
+		text(k.holder).number(ms(r.TTL)).text(r.Label).number(d.idle).
+		text(old.holder).text(c.Token.String()).number(ms(driver.AbandonFor)))
 }
 
 // Break implements [driver.Breaker]. With a fingerprint it looks first, in a round trip of its own: Redis
 // can't compute one.
 func (d *Driver) Break(ctx context.Context, r driver.Request, fingerprint string) (driver.Grant, error) {
-	take := d.takeOver(breakScript, r)
+	k := keysOf(r.Resource, r.Holder)
+	take := breakScript.call(3, k.lease).text(k.fence).text(k.gone).
+		text(k.holder).number(ms(r.TTL)).text(r.Label).number(d.idle)
 	if fingerprint != "" {
 		seen, err := d.look(ctx, r.Resource)
 		if err != nil {
@@ -35,10 +40,4 @@ func (d *Driver) Break(ctx context.Context, r driver.Request, fingerprint string
 		}
 	}
 	return d.grant(ctx, take)
-}
-
-// takeOver is the command of a script that gives the resource to another holder.
-func (d *Driver) takeOver(s *script, r driver.Request) *command {
-	k := keysOf(r.Resource, r.Holder)
-	return s.call(3, k.lease).text(k.fence).text(k.gone).text(k.holder).number(ms(r.TTL)).text(r.Label).number(d.idle)
 }
