@@ -50,8 +50,10 @@ func (le *Lease) Release(ctx context.Context) error {
 // release ends the finished lease in the store; what fails it tries again in the background.
 func (le *Lease) release(ctx context.Context) error {
 	l := le.locker
-	send := func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, le.keep()) }
-	err := l.ends(ctx, limits{most: releaseWithin}, send)
+	a, err := l.call(ctx, limits{most: releaseWithin}, func(ctx context.Context) answer { return answer{err: le.send(ctx)} })
+	if err == nil {
+		err = a.err
+	}
 	switch {
 	case errors.Is(err, ErrLost):
 		err = fmt.Errorf("%w: %q, %s", ErrLost, le.claim.Resource, gone)
@@ -62,10 +64,14 @@ func (le *Lease) release(ctx context.Context) error {
 	case err == nil && le.slow:
 		l.abandon(ctx, le.claim.Resource, le.claim.Holder)
 	case errors.Is(err, ErrUnavailable):
-		l.inBackground(ctx, le.claim.Resource, send)
+		l.inBackground(ctx, le.claim.Resource, le.send)
 	}
 	l.observe(le.config.observer, released, Event{Claim: le.claim, Err: err})
 	return err
+}
+
+func (le *Lease) send(ctx context.Context) error {
+	return le.locker.driver.Release(ctx, le.claim, le.keep())
 }
 
 // keep is what is left of the minimum hold.

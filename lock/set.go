@@ -94,9 +94,7 @@ func (s *Set) endRest(l *Locker) {
 	why := withoutCancel(context.Cause(s.ctx))
 	for _, le := range s.leases {
 		if first, _ := le.loseBy(fmt.Errorf("%w: %q, with its set: %v", ErrLost, le.claim.Resource, why)); first {
-			l.inBackground(s.ctx, le.claim.Resource, func(ctx context.Context) error {
-				return l.driver.Release(ctx, le.claim, le.keep())
-			})
+			l.inBackground(s.ctx, le.claim.Resource, le.send)
 		}
 	}
 }
