@@ -70,9 +70,10 @@
 // # Goroutines
 //
 // A Locker has none while nothing happens. All its leases together have one timer, whose goroutine sends renewals in
-// batches; all that wait have one subscription, with one goroutine, until 10 s after the last of them; each call of the
-// driver runs on a goroutine of its own, so that a client that ignores contexts can't hold a caller. All end with
-// [Locker.Close], but for a call that its client does not end.
+// batches; all that wait have one subscription, with one goroutine, until 10 s after the last of them. Each call of the
+// driver runs on a goroutine of its own, so that a client that ignores contexts can't hold a caller; if the driver obeys
+// deadlines ([driver.Features]), on the caller's for the first 250 ms, for so long a cancellation may go unnoticed. All end
+// with [Locker.Close], but for a call that its client does not end.
 //
 // Lockers and leases are safe for concurrent use.
 package lock

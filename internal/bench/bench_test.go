@@ -40,7 +40,7 @@ var waiting = []library{ringfence, redislock10, redislock100, redsyncs, rueidisl
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	results, err := measureTurns(t.Context(), b, 4, []library{bareCommands, ringfence, redislockOnce, redsyncs, cancellable, rueidislocks})
+	results, err := measureTurns(t.Context(), b, 4, []library{bareCommands, ringfence, redislockOnce, redsyncs, byDefault, rueidislocks})
 	require.NoError(t, err)
 	require.Len(t, results, 6)
 	for _, r := range results {

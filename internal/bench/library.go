@@ -33,11 +33,13 @@ type locker interface {
 var (
 	bareCommands = library{"SET NX PX + DEL", func(rdb *redis.Client) (locker, error) { return bare{rdb}, nil }}
 	ringfence    = library{"ringfence", func(rdb *redis.Client) (locker, error) { return openRingfence(rdb, ttl) }}
-	// With a context that can be cancelled and has no deadline, and with a client without ContextTimeoutEnabled, each call
-	// needs a goroutine: go-redis looks at deadlines only, and at that only with that option.
-	cancellable = library{"ringfence, ctx with cancel", func(rdb *redis.Client) (locker, error) {
-		l, err := openRingfence(rdb, ttl)
-		return interruptible{l}, err
+	// Without ContextTimeoutEnabled go-redis does not look at deadlines, and each call needs a goroutine.
+	byDefault = library{"ringfence, default client", func(rdb *redis.Client) (locker, error) {
+		o := *rdb.Options()
+		o.ContextTimeoutEnabled = false
+		own := redis.NewClient(&o)
+		l, err := openRingfence(own, ttl)
+		return onOwn{l, own}, err
 	}}
 )
 
@@ -67,16 +69,15 @@ func openRingfence(rdb *redis.Client, ttl time.Duration, opts ...redislock.Optio
 	return fenced{l}, err
 }
 
-func (f fenced) turn(ctx context.Context, name string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return interruptible{f}.turn(context.WithoutCancel(ctx), name)
+// onOwn closes its client, too.
+type onOwn struct {
+	fenced
+	rdb *redis.Client
 }
 
-type interruptible struct{ fenced }
+func (o onOwn) close() error { return joinClose(o.fenced.close(), o.rdb.Close) }
 
-func (f interruptible) turn(ctx context.Context, name string) error {
+func (f fenced) turn(ctx context.Context, name string) error {
 	lease, err := f.TryAcquire(ctx, name)
 	if err != nil {
 		return err

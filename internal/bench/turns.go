@@ -92,7 +92,7 @@ func turnFor(ctx context.Context, d time.Duration, l locker, names []string) (pe
 }
 
 func reportTurns(ctx context.Context, b *bench) error {
-	libs := []library{bareCommands, ringfence, redislockOnce, redsyncs, cancellable, rueidislocks}
+	libs := []library{bareCommands, ringfence, redislockOnce, redsyncs, byDefault, rueidislocks}
 	for _, clients := range []int{1, manyClients} {
 		results, err := measureTurns(ctx, b, clients, libs)
 		if err != nil {

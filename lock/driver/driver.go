@@ -54,8 +54,8 @@ type Renewal struct {
 type Features struct {
 	// TTLStep is the grain of the store's TTLs: they are rounded up to a multiple. 0: one millisecond.
 	TTLStep time.Duration
-	// ObeysDeadline: each call of Acquire, Wait, Release, Leave and the optional ones, but for Listen and Renew, has
-	// ended soon after the deadline of its context, whatever the store does. Package lock then makes the call on its
-	// caller's goroutine, unless the context can be cancelled without a deadline.
+	// ObeysDeadline: each call, but for Listen and Renew, has ended soon after the deadline of its context, whatever the
+	// store does. Package lock then makes it on its caller's goroutine, with a deadline of 250 ms; what takes longer
+	// it makes once more, on a goroutine.
 	ObeysDeadline bool
 }
