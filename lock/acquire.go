@@ -18,7 +18,7 @@ const (
 
 	// leastPatience is how long a try may take at least, however little time for retries is left.
 	leastPatience = time.Second
-	// slowAnswer is when a client may have repeated a request: a copy of it may still be on its way.
+	// slowAnswer is when a client may have repeated a request at the latest: a copy of it may still be on its way.
 	slowAnswer = 250 * time.Millisecond
 )
 
@@ -196,7 +196,7 @@ func (a *acquisition) try(ctx context.Context, patience time.Duration) (*Lease, 
 		g, err := a.send(ctx, request)
 		return answer{grant: g, err: err}
 	})
-	if l.clock.Now().Sub(sent) > slowAnswer {
+	if l.isSlow(l.clock.Now().Sub(sent)) {
 		a.slow = true
 	}
 	switch {
@@ -233,6 +233,9 @@ func as[E error](err error) (e E, ok bool) {
 	return e, ok
 }
 
+// isSlow reports whether a request that took that long may have been sent twice.
+func (l *Locker) isSlow(took time.Duration) bool { return took >= l.slowAfter }
+
 func (a *acquisition) send(ctx context.Context, r driver.Request) (driver.Grant, error) {
 	if a.queue == nil {
 		return a.locker.driver.Acquire(ctx, r)
@@ -242,10 +245,7 @@ func (a *acquisition) send(ctx context.Context, r driver.Request) (driver.Grant,
 
 // giveUp ends what the holder in doubt has in the store, or may yet get.
 func (a *acquisition) giveUp(ctx context.Context) error {
-	if a.queue == nil {
-		return a.locker.driver.Release(ctx, fence.Claim{Resource: a.resource, Holder: a.doubt}, 0)
-	}
-	return a.queue.Leave(ctx, a.resource, a.doubt, a.locker.line.listener)
+	return a.locker.bury(ctx, a.resource, a.doubt)
 }
 
 // ended is the error of a try that was cut short by err: the context's, or what call says.

@@ -102,10 +102,24 @@ func (l *Locker) Break(ctx context.Context, resource string, opts ...Option) (fe
 		return fence.Claim{}, err
 	}
 	claim = lease.claim
-	if err := lease.Release(ctx); err != nil {
+	if err := lease.bury(context.WithoutCancel(ctx)); err != nil {
 		return claim, &ReleaseError{Resource: resource, Err: err}
 	}
 	return claim, nil
+}
+
+// bury ends the lease for good: no copy of the request that got it is to take the resource from the next holder.
+func (le *Lease) bury(ctx context.Context) error {
+	l := le.locker
+	if first, end := le.finish(&releasedError{le.claim.Resource}); !first {
+		return end
+	}
+	bury := func(ctx context.Context) error { return l.bury(ctx, le.claim.Resource, le.claim.Holder) }
+	if err := l.ends(ctx, limits{most: releaseWithin}, bury); err != nil {
+		l.inBackground(ctx, le.claim.Resource, bury)
+		return unavailable("release", le.claim.Resource, err)
+	}
+	return nil
 }
 
 // admin makes one call of the driver and wraps its error.

@@ -38,7 +38,7 @@ func (l *Locker) lease(ctx context.Context, claim fence.Claim, c config, sent ti
 		ttl: c.ttl, deadline: deadline(sent, ttl),
 	}
 	took := le.granted.Sub(sent)
-	le.slow = slow || took > slowAnswer
+	le.slow = slow || l.isSlow(took)
 	switch {
 	case !claim.Token.Valid():
 		return nil, unavailable("acquire", claim.Resource, fmt.Errorf("the driver granted token %d", int64(claim.Token)))

@@ -19,10 +19,11 @@ import (
 // One timer renews all leases and watches their deadlines, for as long as there are any; one subscription tells
 // all that wait of their turns, for as long as there are any. Close ends what is left.
 type Locker struct {
-	driver   driver.Driver
-	defaults config
-	clock    *clock
-	obeyed   bool // the driver obeys deadlines
+	driver    driver.Driver
+	defaults  config
+	clock     *clock
+	obeyed    bool          // the driver obeys deadlines
+	slowAfter time.Duration // see isSlow
 
 	closing        context.Context // ends when Close begins: no more waiting, no more leases
 	beginClosing   context.CancelFunc
@@ -55,10 +56,15 @@ func New(d driver.Driver, opts ...Option) (*Locker, error) {
 		return nil, err
 	}
 	l := &Locker{
-		driver: d, defaults: c, obeyed: d.Features().ObeysDeadline,
+		driver: d, defaults: c, slowAfter: slowAnswer,
 		clock:        systemClock(),
 		cleanupSlots: make(chan struct{}, cleanupsAtOnce),
 		line:         line{listener: uuid.New(), waiters: make(map[uuid.UUID]*waiter)},
+	}
+	f := d.Features()
+	l.obeyed = f.ObeysDeadline
+	if f.RepeatsAfter > 0 {
+		l.slowAfter = min(slowAnswer, f.RepeatsAfter)
 	}
 	l.closing, l.beginClosing = context.WithCancel(context.Background())
 	l.background, l.endAll = context.WithCancel(context.Background())

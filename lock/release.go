@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lock/driver"
 )
 
 // releaseWithin bounds Release, whatever its ctx says.
@@ -81,6 +82,13 @@ func (le *Lease) keep() time.Duration {
 
 // abandon ends in the background what holder has of the resource, or may yet get.
 func (l *Locker) abandon(ctx context.Context, resource string, holder uuid.UUID) {
-	nobody := fence.Claim{Resource: resource, Holder: holder}
-	l.inBackground(ctx, resource, func(ctx context.Context) error { return l.driver.Release(ctx, nobody, 0) })
+	l.inBackground(ctx, resource, func(ctx context.Context) error { return l.bury(ctx, resource, holder) })
+}
+
+// bury ends what holder has of the resource, a place in line too, and what it may yet get.
+func (l *Locker) bury(ctx context.Context, resource string, holder uuid.UUID) error {
+	if queue, ok := l.driver.(driver.Waiter); ok {
+		return queue.Leave(ctx, resource, holder, l.line.listener)
+	}
+	return l.driver.Release(ctx, fence.Claim{Resource: resource, Holder: holder}, 0)
 }

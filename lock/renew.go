@@ -26,8 +26,9 @@ const (
 // It returns nil; an error that wraps [ErrLost] or [ErrReleased] if the lease is over; [ErrUnavailable]
 // if the store could not be reached, or ctx's error: the lease then goes on to its deadline. But if it
 // was to be shortened, the request may take effect at any time: the lease ends at the sooner deadline,
-// nothing renews it any more, and Renew returns ErrUnavailable (L20). A client that repeats requests by
-// itself may also have a copy of an answered shortening on its way: don't shorten what you will prolong.
+// nothing renews it any more, and Renew returns ErrUnavailable (L20). So it is if the answer to a shortening was slow, since
+// clients repeat requests and a copy may still be on its way; that Renew returns nil, the next one ErrUnavailable. Don't
+// shorten what you will prolong.
 func (le *Lease) Renew(ctx context.Context, ttl time.Duration) error {
 	if err := validateTTL("Renew", ttl); err != nil {
 		return err
@@ -132,12 +133,15 @@ func (le *Lease) takeIn(r driver.Renewal, sent time.Time, err error) error {
 	defer l.mu.Unlock()
 	until := deadline(sent, r.TTL)
 	event := renewed
-	if err == nil {
+	switch {
+	case err == nil && r.Shorten && l.isSlow(now.Sub(sent)): // a copy of it may take effect yet, as after a lost answer
+		le.ttl, le.deadline, le.pinned, le.renewAt = r.TTL, until, true, time.Time{}
+	case err == nil:
 		if r.Shorten || until.After(le.deadline) {
 			le.ttl, le.deadline = r.TTL, until
 		}
 		le.renewAt = le.nextRenewal(sent, le.ttl)
-	} else {
+	default:
 		event = renewFailed
 		err = unavailable("renew", le.claim.Resource, err)
 		switch {

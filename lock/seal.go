@@ -128,9 +128,9 @@ func (le *Lease) giveUp(ctx context.Context) {
 	if !first && !errors.Is(end, ErrLost) {
 		return // Close releases it
 	}
-	if first && ctx.Err() == nil {
+	if first && !le.slow && ctx.Err() == nil {
 		err := l.ends(ctx, limits{most: releaseWithin}, func(ctx context.Context) error { return l.driver.Release(ctx, le.claim, 0) })
-		if (err == nil || errors.Is(err, ErrLost)) && !le.slow {
+		if err == nil || errors.Is(err, ErrLost) {
 			return
 		}
 	}

@@ -54,6 +54,9 @@ type Renewal struct {
 type Features struct {
 	// TTLStep is the grain of the store's TTLs: they are rounded up to a multiple. 0: one millisecond.
 	TTLStep time.Duration
+	// RepeatsAfter is when the client may send a request once more, for want of an answer. A copy of one that took longer
+	// may still be on its way. 0: 250 ms; what is more counts as 250 ms, too.
+	RepeatsAfter time.Duration
 	// ObeysDeadline: each call, but for Listen and Renew, has ended soon after the deadline of its context, whatever the
 	// store does. Package lock then makes it on its caller's goroutine, with a deadline of 250 ms; what takes longer
 	// it makes once more, on a goroutine.

@@ -16,7 +16,7 @@ func lockerCases() []testCase {
 	return []testCase{
 		{"Locker/L05_LossIsTold", (*suite).lossIsTold},
 		{"Locker/L09_ReleaseIgnoresTheContext", (*suite).releaseIgnoresTheContext},
-		{"Locker/L13_LeaseIsRenewed", (*suite).leaseIsRenewed},
+		{"Locker/L13_LeaseIsRenewed", timed((*suite).leaseIsRenewed)},
 		{"Locker/C19_StaleReleaseTouchesNobody", (*suite).staleReleaseTouchesNobody},
 		{"Locker/AcquireWaitsForRelease", (*suite).acquireWaitsForRelease},
 	}

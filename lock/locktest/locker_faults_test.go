@@ -30,6 +30,10 @@ var lockerFaults = map[string]fault{
 			}
 			return next(ctx, c, keep)
 		}
+		s.OnLeave = func(ctx context.Context, resource string, holder, listener uuid.UUID, next locktest.LeaveFunc) error {
+			_, _ = store.Break(ctx, driver.Request{Resource: resource, Holder: holder, TTL: time.Second}, "")
+			return next(ctx, resource, holder, listener)
+		}
 	}},
 	"two holders, in lockers": {[]string{"Locker/SetsNeverDeadlock", "Locker/AcquireWaitsForRelease"}, func(s *locktest.ScriptedAll, store *memlock.Driver) {
 		s.OnWait = func(ctx context.Context, r driver.Request, _ driver.Place, _ locktest.WaitFunc) (driver.Grant, error) {

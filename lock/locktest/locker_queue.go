@@ -16,7 +16,7 @@ import (
 // lockerQueueCases are what package lock makes of a driver that keeps a line.
 func lockerQueueCases() []testCase {
 	return []testCase{
-		{"Locker/L12_AnIdleWaiterAsksOnceASecond", (*suite).anIdleWaiterAsksOnceASecond},
+		{"Locker/L12_AnIdleWaiterAsksOnceASecond", timed((*suite).anIdleWaiterAsksOnceASecond)},
 		{"Locker/L10_FirstComeFirstServed", timed((*suite).lockersAreServedInOrder)},
 		{"Locker/L10_TryNeverJumpsTheLine", (*suite).tryAcquireNeverJumpsTheLine},
 		{"Locker/L04_WhoGivesUpLeavesAtOnce", timed((*suite).whoGivesUpLeavesAtOnce)},

@@ -30,7 +30,7 @@ func protocolCases() []testCase {
 		{"L14_RenewalSetsTheEnd", (*suite).renewalSetsTheEnd},
 		{"L16_NamesAreApart", (*suite).namesAreApart},
 		{"L17_TokensRise", (*suite).tokensRise},
-		{"L21_KeepLeavesItTaken", (*suite).keepLeavesItTaken},
+		{"L21_KeepLeavesItTaken", timed((*suite).keepLeavesItTaken)},
 		{"OneHolderAtATime", (*suite).oneHolderAtATime},
 	}
 }
@@ -109,6 +109,9 @@ func (s *suite) abandonEndsTheLease() {
 	s.abandon(s.resource, uuid.New())
 	s.requireHeld(s.resource)
 	s.abandon(s.resource, holder)
+	holder = uuid.New()
+	s.acquireAs(holder, s.resource, s.long)
+	require.NoError(s, s.d.Release(s.ctx, fence.Claim{Resource: s.resource, Holder: holder}, s.long), "nothing is kept")
 	s.acquire(s.resource, s.long)
 }
 

@@ -177,8 +177,11 @@ var queueFaults = map[string]fault{
 			s.OnLeave = func(context.Context, string, uuid.UUID, uuid.UUID, locktest.LeaveFunc) error { return nil }
 		},
 	},
-	"an abandoned lease is kept": {[]string{"L04_AbandonedLeaseIsPassedOn"}, func(s *locktest.ScriptedAll, _ *memlock.Driver) {
+	"an abandoned lease is kept": {[]string{"L04_AbandonedLeaseIsPassedOn"}, func(s *locktest.ScriptedAll, store *memlock.Driver) {
 		s.OnRelease = func(ctx context.Context, c fence.Claim, _ time.Duration, next locktest.ReleaseFunc) error {
+			if c.Token == 0 {
+				return store.Release(ctx, fence.Claim{Resource: c.Resource, Token: 1, Holder: c.Holder}, driver.TurnFor)
+			}
 			return next(ctx, c, driver.TurnFor)
 		}
 	}},

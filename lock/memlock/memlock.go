@@ -106,7 +106,7 @@ func (d *Driver) Release(ctx context.Context, c fence.Claim, keep time.Duration)
 	case c.Token == 0:
 		d.bury(c.Holder, now)
 		if s.heldBy(c.Holder, now) {
-			d.end(s, keep, now)
+			d.end(s, 0, now)
 		}
 	case !s.heldBy(c.Holder, now):
 		return driver.ErrLost

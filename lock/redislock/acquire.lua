@@ -16,12 +16,16 @@ if tombstone then
   return 'abandoned'
 end
 
+local is_turn = lease and #lease == 41 and string.sub(lease, 1, 5) == 'turn '
 local my_turn, ahead, turn = lease == 'turn ' .. holder, nil, turn_ms
-if not my_turn and (lease or redis.call('ZCARD', KEYS[3]) > 0) then
+-- Another's turn that is dated in the future, by a clock that was set back since, is over. Who just comes doesn't look.
+local is_free = not lease or
+  is_turn and not my_turn and ARGV[6] ~= '0' and redis.call('PTTL', KEYS[1]) > turn_ms
+if not my_turn and (not is_free or redis.call('ZCARD', KEYS[3]) > 0) then
   local ticket
   if waiter then
     ticket, ahead = take_place(KEYS[3], KEYS[4], waiter, ARGV[6])
-    if not lease then -- each whole turn that has passed was missed by somebody ahead, and the next has begun
+    if is_free then -- each whole turn that has passed was missed by somebody ahead, and the next has begun
       local overdue = tonumber(ARGV[7])
       local missed = math.min(ahead, math.floor(overdue / turn_ms))
       turn = math.max(turn_ms - overdue % turn_ms, least_turn_ms)
@@ -31,13 +35,17 @@ if not my_turn and (lease or redis.call('ZCARD', KEYS[3]) > 0) then
         ahead = ahead - missed
       end
     end
+  elseif is_free then
+    my_turn = not is_anybody_first(KEYS[3], KEYS[4])
+  else
+    redis.call('ZREM', KEYS[3], holder) -- nothing; but a replica, that may be behind, is not to say who holds
   end
   if not my_turn then
     local left = turn -- at most
-    if not lease then
-      give_turn(KEYS[1], KEYS[3], 'NX', turn)
+    if is_free then
+      give_turn(KEYS[1], KEYS[3], lease and 'XX' or 'NX', turn)
       ahead = ahead and ahead - 1
-    elseif #lease ~= 41 or string.sub(lease, 1, 5) ~= 'turn ' then
+    elseif not is_turn then
       left = integer(redis.call('PTTL', KEYS[1]))
     end
     return waiter and 'queued ' .. left .. ' ' .. ticket .. ' ' .. ahead or 'held ' .. left

@@ -1,10 +1,11 @@
 -- Gives the holder's lease a new token, above another and above all before.
--- KEYS: lease, counter
+-- KEYS: lease, counter, queue
 -- ARGV: holder, token of the lease, token to get past, idle time of the counter in ms (0: a plain counter, never expires)
 -- Replies the token, or "lost".
 
 local lease = redis.call('GET', KEYS[1])
 if not lease or string.sub(lease, 1, 37) ~= ARGV[1] .. ' ' then
+  redis.call('ZREM', KEYS[3], ARGV[1]) -- nothing; but a replica, that may be behind, is not to say so
   return 'lost'
 end
 local token, label = string.match(lease, '^(%d+) (.*)$', 38)

@@ -12,6 +12,7 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
   return 'abandoned'
 end
 if ARGV[5] and (not lease or lease ~= ARGV[5] and string.sub(lease, 1, 37) ~= ARGV[5]) then
+  redis.call('DEL', KEYS[3]) -- nothing; but a replica, that may be behind, is not to say so
   return 'lost'
 end
 local token = next_token(KEYS[2], tonumber(ARGV[2]), tonumber(ARGV[4]))

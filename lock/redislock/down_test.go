@@ -2,7 +2,12 @@ package redislock_test
 
 import (
 	"context"
+	"github.com/google/uuid"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lock/driver"
+	"github.com/ringfence/ringfence/lock/redislock"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,4 +163,36 @@ func TestWrongPassword(t *testing.T) {
 	right := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "right"})
 	t.Cleanup(func() { _ = right.Close() })
 	turn(t, newLocker(t, right), "r")
+}
+
+// TestL15_StaleReplica asks a replica that has lost its primary: it can't know who holds, or who has lost.
+func TestL15_StaleReplica(t *testing.T) {
+	t.Parallel()
+	primary, replica := testenv.NewRedis(t), testenv.NewRedis(t)
+	behind := client(t, replica.URL())
+	here, there := newLocker(t, client(t, primary.URL())), newLocker(t, behind)
+	lease := acquire(t, here, "r")
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	require.NoError(t, behind.ReplicaOf(t.Context(), host, port).Err())
+	require.Eventually(t, func() bool { return behind.Exists(t.Context(), leaseKey("r")).Val() == 1 }, 20*time.Second, 20*time.Millisecond)
+	require.NoError(t, behind.ReplicaOf(t.Context(), host, "1").Err())
+	require.NoError(t, lease.Release(t.Context()))
+	_, err := there.TryAcquire(t.Context(), "r")
+	require.ErrorIs(t, err, lock.ErrUnavailable)
+	require.NotErrorIs(t, err, lock.ErrHeld)
+
+	claim := acquire(t, here, "s").Claim()
+	d := redislock.New(behind)
+	r := driver.Request{Resource: "s", Holder: uuid.New(), TTL: time.Minute}
+	_, resume := d.Resume(t.Context(), claim, r)
+	_, advance := d.Advance(t.Context(), claim, 1)
+	_, breaking := d.Break(t.Context(), r, fence.Fingerprint(claim.Holder))
+	for name, err := range map[string]error{
+		"renew":   d.Renew(t.Context(), []driver.Renewal{{Claim: claim, TTL: time.Minute}})[0],
+		"release": d.Release(t.Context(), claim, 0), "resume": resume, "advance": advance,
+	} {
+		require.ErrorContains(t, err, "READONLY", name)
+		require.NotErrorIs(t, err, driver.ErrLost, name)
+	}
+	require.Error(t, breaking)
 }

@@ -98,3 +98,13 @@ func TestBusyServer(t *testing.T) {
 	require.NoError(t, held.Release(t.Context()))
 	turn(t, l, "r")
 }
+
+func TestL21_MinHoldOutOfMemory(t *testing.T) {
+	t.Parallel()
+	_, s := privateStore(t)
+	c := s.acquire()
+	require.NoError(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	require.NoError(t, s.Release(t.Context(), c, time.Second))
+	assert.LessOrEqual(t, s.rdb.PTTL(t.Context(), s.leaseKey()).Val(), time.Second)
+	assert.True(t, strings.HasPrefix(s.value(), "released "))
+}

@@ -5,34 +5,52 @@
 local dead_after, forget_after = 4, 60 -- seconds
 local around = 32 -- places before and behind, in which a waiter looks for the dead
 
--- Returns how many are ahead of a waiter that has asked again, without those of them who are dead.
-local function ahead_of(waiter, queue, seen, now)
-  local function is_silent(at) return math.abs(now - at) > dead_after end -- or its clock stood elsewhere
+local function is_silent(at, now) return math.abs(now - at) > dead_after end -- or its clock stood elsewhere
 
-  redis.call('ZADD', seen, now, waiter)
-  redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - 2 * dead_after)
-  redis.call('EXPIRE', seen, forget_after)
-  local ahead = redis.call('ZRANK', queue, waiter)
-  local near = redis.call('ZRANGE', queue, math.max(0, ahead - around), ahead + around, 'WITHSCORES')
+-- Removes the dead from the queue that are between two places, and returns whether there were any.
+local function bury(queue, seen, first, last, now)
+  local line = redis.call('ZRANGE', queue, first, last, 'WITHSCORES')
   local old, dead = {}, {}
-  for n = 1, #near, 2 do
-    if is_silent(near[n + 1] / 1000000) then
-      table.insert(old, near[n])
+  for n = 1, #line, 2 do
+    if is_silent(line[n + 1] / 1000000, now) then
+      table.insert(old, line[n])
     end
   end
   if #old > 0 then
     local heard = redis.call('ZMSCORE', seen, unpack(old))
-    for n, other in ipairs(old) do
-      if not heard[n] or is_silent(tonumber(heard[n])) then
-        table.insert(dead, other)
+    for n, waiter in ipairs(old) do
+      if not heard[n] or is_silent(tonumber(heard[n]), now) then
+        table.insert(dead, waiter)
       end
     end
   end
-  if #dead == 0 then
-    return ahead
+  if #dead > 0 then
+    redis.call('ZREM', queue, unpack(dead))
   end
-  redis.call('ZREM', queue, unpack(dead))
-  return redis.call('ZRANK', queue, waiter)
+  return #dead > 0
+end
+
+-- Removes the dead from the head of the queue, and returns whether anybody is left.
+local function is_anybody_first(queue, seen)
+  local now = tonumber(redis.call('TIME')[1])
+  while bury(queue, seen, 0, 2 * around, now) do
+  end
+  return redis.call('ZCARD', queue) > 0
+end
+
+-- Returns how many are ahead of a waiter that has asked again, without those of them who are dead.
+local function ahead_of(waiter, queue, seen, time)
+  local now = tonumber(time[1])
+  redis.call('ZADD', seen, now, waiter)
+  redis.call('ZREMRANGEBYSCORE', seen, '-inf', now - 2 * dead_after)
+  redis.call('EXPIRE', seen, forget_after)
+  local ahead = redis.call('ZRANK', queue, waiter)
+  -- In a long line not everybody looks each time.
+  if (ahead < 2 * around or time[2] % 8 == 0) and
+    bury(queue, seen, math.max(0, ahead - around), ahead + around, now) then
+    return redis.call('ZRANK', queue, waiter)
+  end
+  return ahead
 end
 
 -- Puts the waiter in line, or leaves it there. Returns its ticket and how many are ahead.
@@ -56,5 +74,5 @@ local function take_place(queue, seen, waiter, ticket)
   end
   redis.call('ZADD', queue, ticket, waiter)
   redis.call('EXPIRE', queue, forget_after)
-  return ticket, ahead_of(waiter, queue, seen, tonumber(time[1]))
+  return ticket, ahead_of(waiter, queue, seen, time)
 end

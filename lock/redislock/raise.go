@@ -28,7 +28,7 @@ func (d *Driver) Advance(ctx context.Context, c fence.Claim, past fence.Token) (
 		return 0, driver.ErrExhausted
 	}
 	k := keysOf(c.Resource, c.Holder)
-	reply, err := advanceScript.call(2, k.lease).text(k.fence).
+	reply, err := advanceScript.call(3, k.lease).text(k.fence).text(k.queue).
 		text(k.holder).text(c.Token.String()).text(past.String()).number(d.idle).send(ctx, d.rdb).Text()
 	switch {
 	case err != nil:

@@ -121,3 +121,11 @@ func TestL19_AdvanceGivesTheLeaseANewToken(t *testing.T) {
 		assert.False(t, s.exists(s.leaseKey()))
 	})
 }
+
+func TestRaise_PlainCounterLosesItsExpiry(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, redislock.PlainCounter())
+	s.set(s.fenceKey(), "100", time.Minute) // from when it was none
+	require.NoError(t, s.Raise(t.Context(), s.resource, 50))
+	assert.Equal(t, time.Duration(-1), s.rdb.PTTL(t.Context(), s.fenceKey()).Val())
+}

@@ -49,13 +49,16 @@ func IdleTime(d time.Duration) Option {
 const idleTime = 24 * time.Hour
 
 // New returns a driver on rdb, whose options it leaves alone and which it never closes. It panics if
-// rdb is nil.
+// rdb is nil, or a Ring, whose shards don't tell each other what is published.
 //
 // Switch ContextTimeoutEnabled on in rdb's options: then package lock needs no goroutine for each call, but for those that
 // take longer than 250 ms. On a small machine that takes up to half of the time off a turn.
 func New(rdb redis.UniversalClient, opts ...Option) *Driver {
 	if rdb == nil {
 		panic("redislock.New: the client is nil")
+	}
+	if _, ring := rdb.(*redis.Ring); ring {
+		panic("redislock.New: the client is a Ring, want a Client or a ClusterClient")
 	}
 	d := &Driver{rdb: rdb, idle: ms(idleTime)}
 	for _, o := range opts {
@@ -114,7 +117,7 @@ func onlyHolder(done int, err error) error {
 
 // Features implements [driver.Driver].
 func (d *Driver) Features() driver.Features {
-	return driver.Features{ObeysDeadline: obeysDeadlines(d.rdb)}
+	return featuresOf(d.rdb)
 }
 
 // ms is d in whole milliseconds, rounded up.

@@ -52,3 +52,10 @@ func TestNew_PanicsOnNil(t *testing.T) {
 	t.Parallel()
 	assert.Panics(t, func() { redislock.New(nil) })
 }
+
+func TestNew_PanicsOnARing(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer func() { _ = ring.Close() }()
+	assert.Panics(t, func() { redislock.New(ring) })
+}

@@ -116,5 +116,5 @@ func (d *Driver) renewal(r driver.Renewal) *command {
 	if r.Shorten {
 		shorten = 1
 	}
-	return renewScript.call(2, k.lease).text(k.fence).text(k.holder).number(ms(r.TTL)).number(shorten).number(d.idle)
+	return renewScript.call(3, k.lease).text(k.fence).text(k.queue).text(k.holder).number(ms(r.TTL)).number(shorten).number(d.idle)
 }

@@ -12,6 +12,7 @@ if redis.call('EXISTS', KEYS[3]) == 1 then
   return 'abandoned'
 end
 if not lease or string.match(lease, '^%S+ %d+ ') ~= ARGV[5] .. ' ' .. ARGV[6] .. ' ' then
+  redis.call('DEL', KEYS[3]) -- nothing; but a replica, that may be behind, is not to say so
   return 'lost'
 end
 local ttl = tonumber(ARGV[2])

@@ -22,6 +22,9 @@ local function lift(key, token, ttl, idle)
     redis.call('INCR', key) -- complains
   end
   if counter and not is_below(counter, token) then
+    if idle == 0 then
+      redis.call('PERSIST', key)
+    end
     return
   end
   if idle == 0 then
