@@ -107,9 +107,9 @@ func TestClose_IsBoundedByItsContext(t *testing.T) {
 func TestClose_FailsNoRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &locktest.Scripted{Driver: memlock.New()}
-		d.OnRenew = func(_ context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
+		d.OnRenew = func(ctx context.Context, rs []driver.Renewal, next locktest.RenewFunc) []error {
 			time.Sleep(500 * time.Millisecond)
-			return next(context.Background(), rs)
+			return next(context.WithoutCancel(ctx), rs)
 		}
 		var failed atomic.Int32
 		l, err := lock.New(d, lock.WithTTL(3*time.Second), lock.WithObserver(&lock.Observer{

@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"github.com/ringfence/ringfence/fence"
 	"runtime"
 	"sync"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lock"
 	"github.com/ringfence/ringfence/lock/driver"
 	"github.com/ringfence/ringfence/lock/locktest"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/ringfence/ringfence/fence"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lock"
 	"github.com/ringfence/ringfence/lock/driver"
 	"github.com/ringfence/ringfence/lock/locktest"

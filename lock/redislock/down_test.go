@@ -2,21 +2,21 @@ package redislock_test
 
 import (
 	"context"
-	"github.com/google/uuid"
-	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/lock/driver"
-	"github.com/ringfence/ringfence/lock/redislock"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/testenv"
 	"github.com/ringfence/ringfence/lock"
+	"github.com/ringfence/ringfence/lock/driver"
+	"github.com/ringfence/ringfence/lock/redislock"
 )
 
 // TestC06_SilentServer has a client whose own timeout is longer than the caller's.
