@@ -61,12 +61,12 @@ func (a *attempt) cleanUp() {
 	}
 }
 
-// timed makes a case of f that passes if one of three attempts does. For what must happen in time: a
+// timed makes a case of f that passes if one of five attempts does. For what must happen in time: a
 // machine may stall once or twice, and a fault stays.
 func timed(f func(*suite)) func(*suite) {
 	return func(s *suite) {
 		var failures []string
-		for range 3 {
+		for range 5 {
 			failures = tryOut(func(t tb) {
 				again := *s
 				again.tb, again.resource = t, "locktest/"+uuid.NewString()

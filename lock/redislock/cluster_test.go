@@ -154,7 +154,7 @@ func TestCluster_L05_NodeKilled(t *testing.T) {
 	leases := map[int][]*lock.Lease{}
 	for node := range nodes {
 		for _, resource := range onNode(c, node, 4) {
-			leases[node] = append(leases[node], acquire(t, l, resource, lock.WithTTL(1200*time.Millisecond)))
+			leases[node] = append(leases[node], acquire(t, l, resource, lock.WithTTL(3*time.Second)))
 		}
 	}
 	c.Node(bad).Kill()
@@ -162,9 +162,9 @@ func TestCluster_L05_NodeKilled(t *testing.T) {
 	for _, lease := range leases[bad] {
 		<-lease.Context().Done()
 		require.ErrorIs(t, context.Cause(lease.Context()), lock.ErrLost)
-		assert.Less(t, time.Since(died), 1300*time.Millisecond)
+		assert.Less(t, time.Since(died), 3500*time.Millisecond)
 	}
-	for time.Since(died) < 4*time.Second { // through the time in which the cluster finds out
+	for time.Since(died) < 7*time.Second { // through the time in which the cluster finds out
 		for node, healthy := range leases {
 			for _, lease := range healthy {
 				if node != bad {

@@ -180,14 +180,14 @@ func TestIdleTime(t *testing.T) {
 	for _, bad := range []time.Duration{0, -time.Second, time.Microsecond} {
 		assert.PanicsWithValue(t, "redislock.IdleTime("+bad.String()+"): want at least 1 ms", func() { redislock.IdleTime(bad) })
 	}
-	s := newStore(t, redislock.IdleTime(150*time.Millisecond))
+	s := newStore(t, redislock.IdleTime(time.Second))
 	r := s.request(uuid.New())
-	r.TTL = 200 * time.Millisecond
+	r.TTL = 600 * time.Millisecond
 	g, err := s.Acquire(t.Context(), r)
 	require.NoError(t, err)
 	start := time.Now()
 	c := fence.Claim{Resource: s.resource, Token: g.Token, Holder: r.Holder}
-	for time.Since(start) < time.Second {
+	for time.Since(start) < 2*time.Second {
 		require.NoError(t, s.Renew(t.Context(), []driver.Renewal{{Claim: c, TTL: r.TTL}})[0])
 		assert.Greater(t, s.ttl(s.fenceKey()), s.ttl(s.leaseKey()))
 	}
