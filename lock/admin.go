@@ -70,7 +70,7 @@ func (l *Locker) Break(ctx context.Context, resource string, opts ...Option) (fe
 	if !ok {
 		return fence.Claim{}, unsupported("break", resource)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := l.over(ctx); err != nil {
 		return fence.Claim{}, cutShort("break", resource, err)
 	}
 	observer := c.observer

@@ -130,3 +130,17 @@ func TestL06_SystemClock(t *testing.T) {
 	assert.WithinDuration(t, time.Now(), c.Now(), time.Second)
 	assert.WithinDuration(t, time.Now().Add(time.Minute), c.public(c.Now().Add(time.Minute)), time.Second)
 }
+
+// TestL06_SleepAfterAWallClockSetBack is noticed, although the wall clock shows less than it did.
+func TestL06_SleepAfterAWallClockSetBack(t *testing.T) {
+	for name, tells := range map[string]bool{"boot clock": true, "none": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(tells)
+			le := leaseOn(t, m)
+			m.wall -= time.Hour
+			require.NoError(t, le.Err())
+			m.sleep(time.Minute)
+			require.ErrorIs(t, le.Err(), ErrLost)
+		})
+	}
+}

@@ -42,7 +42,7 @@ func (l *Locker) Resume(ctx context.Context, c fence.Claim, opts ...Option) (*Le
 	if !ok {
 		return nil, unsupported("resume", c.Resource)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := l.over(ctx); err != nil {
 		return nil, cutShort("resume", c.Resource, err)
 	}
 	l.tasks.begin()
@@ -94,8 +94,8 @@ func (c config) forResume(opts []Option, renewBy time.Duration) (config, time.Du
 // one makes one call of the driver that answers as Acquire does, and wraps its error: [ErrLost] and [ErrExhausted] as they
 // are.
 func (l *Locker) one(ctx context.Context, what, resource string, c config, f func(context.Context) (driver.Grant, error)) (driver.Grant, error) {
-	if l.closing.Err() != nil {
-		return driver.Grant{}, cutShort(what, resource, ErrClosed)
+	if err := l.over(ctx); err != nil {
+		return driver.Grant{}, cutShort(what, resource, err)
 	}
 	got, ended := l.call(ctx, limits{closing: l.closing.Done(), most: max(c.retryFor, leastPatience)}, func(ctx context.Context) answer {
 		g, err := f(ctx)
@@ -112,6 +112,17 @@ func (l *Locker) one(ctx context.Context, what, resource string, c config, f fun
 		return driver.Grant{}, failed(what, resource, got.err)
 	}
 	return got.grant, nil
+}
+
+// over returns why nothing is to be sent any more: ctx has ended, or the Locker is closed.
+func (l *Locker) over(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.closing.Err() != nil {
+		return ErrClosed
+	}
+	return nil
 }
 
 func unsupported(what, resource string) error {
