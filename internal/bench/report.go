@@ -100,7 +100,7 @@ func (b *bench) conditions(ctx context.Context) error {
 	b.printf("machine    %d cores, %s/%s, %s%s\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), load())
 	b.printf("server     %s %s %s\n", software, version, host)
 	b.printf("libraries  %s\n", strings.Join(versions(), ", "))
-	b.printf("clients    go-redis with its default settings, %d connections at most each; RESP%d\n",
+	b.printf("clients    go-redis with its default settings and ContextTimeoutEnabled, %d connections at most each; RESP%d\n",
 		b.admin.Options().PoolSize, b.admin.Options().Protocol)
 	b.printf("duration   %v for each library in each comparison; twice that where clients wait\n", b.series)
 	return nil
